@@ -1,0 +1,68 @@
+# The two commands of a fresh machine are `make run` and `make test`; both install what they need (tools/setup.sh).
+# This file only strings the steps together: the build itself is CMakeLists.txt, its variants are CMakePresets.json.
+
+CONFIG ?= configs/nano.yaml
+ARGS   ?=
+JOBS   ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+export JOBS
+CTEST   = ctest --no-tests=error -j $(JOBS)
+
+.DEFAULT_GOAL := build
+.NOTPARALLEL:
+.PHONY: build run test test-asan test-gcc13 test-tier-long test-long lint tidy format bench clean help
+
+build: ## build build/hlat
+	@tools/setup.sh build
+	@tools/build.sh release hlat
+
+run: build ## build, then train the embedded example; CONFIG=FILE and ARGS="key=value ..." change it
+	@build/hlat train --config $(CONFIG) $(ARGS)
+
+test: ## build everything and run the fast tests
+	@tools/setup.sh build test
+	@tools/build.sh release all
+	@$(CTEST) --preset release --output-log build/ctest.log
+
+test-asan: ## unit tests with address and undefined-behaviour sanitizers
+	@tools/setup.sh build test
+	@tools/build.sh asan unit_tests
+	@tools/check_kernel_symbols.sh build-asan
+	@$(CTEST) --preset asan --output-log build-asan/ctest.log
+
+test-gcc13: # a second compiler, where the machine has it
+	@if command -v g++-13 >/dev/null 2>&1; then \
+	  tools/build.sh gcc13 all && $(CTEST) --preset gcc13 --output-log build-gcc13/ctest.log; \
+	else echo "g++-13 is not on this machine: skipped"; fi
+
+test-tier-long: # soak and fuzz: tests/long
+	@tools/setup.sh build test
+	@tools/build.sh release all
+	@ctest --no-tests=ignore -j $(JOBS) --preset long --output-log build/ctest-long.log
+
+test-long: tidy test-asan test-gcc13 test-tier-long ## sanitizers, clang-tidy, second compiler, longer tests
+
+lint: ## format, clang-tidy, include rule, kernel symbols
+	@tools/setup.sh build test lint
+	@tools/build.sh release all
+	@tools/lint.sh format includes symbols tidy
+
+tidy: # clang-tidy alone
+	@tools/setup.sh build test lint
+	@tools/build.sh release all
+	@tools/lint.sh tidy
+
+format: ## rewrite the sources in the style of .clang-format
+	@tools/setup.sh lint
+	@tools/lint.sh reformat
+
+bench: ## measure ops and steps on this machine
+	@tools/setup.sh build test
+	@tools/build.sh release all
+	@build/hlat bench ops
+	@if [ -x build/hlat_bench ]; then build/hlat_bench; fi
+
+clean: ## remove all build folders
+	@rm -rf build build-asan build-tsan build-gcc13 build-cuda
+
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r t d; do printf '%-18s %s\n' "$$t" "$$d"; done

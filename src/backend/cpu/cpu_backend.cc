@@ -1,0 +1,76 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+namespace hlat {
+
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+
+size_t block_size(size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage + kHugePage; }
+
+// The first number of a file such as /sys/fs/cgroup/memory.max; `none` when absent or "max".
+size_t number_in(const char* path, size_t none) {
+  std::ifstream in(path);
+  size_t value = 0;
+  return in >> value ? value : none;
+}
+
+size_t system_available() {
+  std::ifstream in("/proc/meminfo");
+  std::string key, unit;
+  size_t kib = 0;
+  while (in >> key >> kib >> unit)
+    if (key == "MemAvailable:") return kib * 1024;
+  return std::numeric_limits<size_t>::max();
+}
+
+}  // namespace
+
+CpuDevice::~CpuDevice() {
+  for (const auto& [p, bytes] : blocks_) munmap(p, bytes);
+}
+
+// Memory is mapped with room to start on a huge page; matrix products touch many rows and would miss in the TLB else.
+std::byte* CpuDevice::allocate(size_t bytes) {
+  const size_t size = block_size(bytes);
+  void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) fail("cannot allocate {} bytes: {}", bytes, std::strerror(errno));
+  madvise(p, size, MADV_HUGEPAGE);  // a refusal costs speed only
+  auto* base = static_cast<std::byte*>(p);
+  const size_t skip = (kHugePage - reinterpret_cast<uintptr_t>(base) % kHugePage) % kHugePage;
+  if (skip > 0) munmap(base, skip);
+  std::byte* start = base + skip;
+  blocks_[start] = size - skip;
+  return start;
+}
+
+void CpuDevice::free(std::byte* p) {
+  const auto block = blocks_.find(p);
+  HLAT_CHECK(block != blocks_.end(), "free of {}", static_cast<void*>(p));
+  munmap(p, block->second);
+  blocks_.erase(block);
+}
+
+void CpuDevice::upload(Tensor dst, const void* host) { std::memcpy(dst.data, host, dst.bytes()); }
+
+void CpuDevice::download(void* host, Tensor src) { std::memcpy(host, src.data, src.bytes()); }
+
+size_t CpuDevice::memory_available() const {
+  constexpr size_t kNone = std::numeric_limits<size_t>::max();
+  const size_t limit = number_in("/sys/fs/cgroup/memory.max", kNone);
+  const size_t used = number_in("/sys/fs/cgroup/memory.current", 0);
+  const size_t group = limit == kNone ? kNone : limit - std::min(limit, used);
+  return std::min(system_available(), group);
+}
+
+std::string CpuBackend::describe() const {
+  return fmt::format("CPU, {} threads: {}", options_.threads, describe_cpu(select_kernels(options_.isa)));
+}
+
+}  // namespace hlat

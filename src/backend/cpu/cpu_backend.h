@@ -1,0 +1,36 @@
+// The CPU as a Device: host memory in huge pages where the system gives them.
+#pragma once
+
+#include <map>
+
+#include "backend/cpu/cpu_ops.h"
+#include "ops/device.h"
+
+namespace hlat {
+
+class CpuDevice final : public Device {
+ public:
+  ~CpuDevice() override;
+  std::byte* allocate(size_t bytes) override;
+  void free(std::byte* p) override;
+  void upload(Tensor dst, const void* host) override;
+  void download(void* host, Tensor src) override;
+  size_t memory_available() const override;
+
+ private:
+  std::map<std::byte*, size_t> blocks_;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(CpuOptions options) : options_(std::move(options)) {}
+  Device& device() override { return device_; }
+  std::unique_ptr<Ops> make_ops(Region& temp) override { return std::make_unique<CpuOps>(temp, options_); }
+  std::string describe() const override;
+
+ private:
+  CpuOptions options_;
+  CpuDevice device_;
+};
+
+}  // namespace hlat

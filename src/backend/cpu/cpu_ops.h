@@ -1,0 +1,65 @@
+// The CPU backend: threads over rows, per-instruction-set kernels inside, oneDNN for matmul.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend/cpu/isa.h"
+#include "backend/cpu/matmul.h"
+#include "base/parallel.h"
+#include "ops/ops.h"
+
+namespace hlat {
+
+struct CpuOptions {
+  int threads = 1;
+  std::string isa = "auto";
+};
+
+class CpuOps final : public Ops {
+ public:
+  CpuOps(Region& temp, const CpuOptions& options);
+
+  const CpuKernels& kernels() const { return kernels_; }
+  const Threads& threads() const { return threads_; }
+
+  size_t matmul_scratch(const MatmulShape& s) const override;
+  size_t attention_scratch(const AttentionShape& s, DType dtype, bool backward) const override;
+  size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
+
+ protected:
+  void do_embed(Tensor y, Tensor ids, Tensor table) override;
+  void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy) override;
+  void do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) override;
+  void do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) override;
+  void do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) override;
+  void do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args, Tensor scratch) override;
+  void do_rope_table(Tensor table, double theta) override;
+  void do_rope(Tensor qkv, Tensor table, AttentionShape s, int sign) override;
+  void do_attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) override;
+  void do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) override;
+  void do_swiglu(Tensor y, Tensor gu) override;
+  void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) override;
+  void do_add(Tensor y, Tensor a, Tensor b) override;
+  void do_cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) override;
+  void do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) override;
+  void do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) override;
+  void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, int64_t first_element) override;
+  void do_fill(Tensor t, double value) override;
+  void do_fill_normal(Tensor t, double std, NoiseKey key, int64_t first_element) override;
+  void do_sum_squares(Tensor out, Tensor x) override;
+  void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
+  void do_adamw(const AdamwTensors& t, const AdamwScalars& s) override;
+  void do_argmax(Tensor out, Tensor logits) override;
+
+ private:
+  const CpuKernels& kernels_;
+  Threads threads_;
+  std::unique_ptr<CpuMatmul> matmul_;
+};
+
+// 0 for f32, 1 for bf16: the index into kernel pairs.
+inline int elem(DType t) { return t == DType::bf16 ? 1 : 0; }
+inline std::byte* at(const Tensor& t, int64_t element) { return static_cast<std::byte*>(t.data) + element * static_cast<int64_t>(size_of(t.dtype)); }
+
+}  // namespace hlat

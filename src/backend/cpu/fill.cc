@@ -1,0 +1,75 @@
+// Casts, constants, random numbers and argmax: simple loops, off the hot path but for casts.
+#include <cstring>
+
+#include "backend/cpu/cpu_ops.h"
+#include "base/bf16.h"
+
+namespace hlat {
+
+namespace {
+
+constexpr int64_t kGrain = 16384;
+
+void put(const Tensor& t, int64_t i, float value) {
+  if (t.dtype == DType::bf16) t.as<bf16>()[i] = to_bf16(value);
+  else t.as<float>()[i] = value;
+}
+
+}  // namespace
+
+void CpuOps::do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, int64_t first_element) {
+  const auto words = philox_key(key);
+  threads_.ranges(dst.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    const int64_t n = end - begin;
+    if (dst.dtype == src.dtype) {
+      std::memcpy(at(dst, begin), at(src, begin), static_cast<size_t>(n) * size_of(dst.dtype));
+    } else if (dst.dtype == DType::f32) {
+      kernels_.widen(dst.as<float>() + begin, src.as<uint16_t>() + begin, n);
+    } else if (rounding == Rounding::nearest) {
+      kernels_.narrow(dst.as<uint16_t>() + begin, src.as<float>() + begin, n);
+    } else {
+      kernels_.narrow_stochastic(dst.as<uint16_t>() + begin, src.as<float>() + begin, n, first_element + begin, words.data(), key.step,
+                                 static_cast<uint32_t>(key.purpose));
+    }
+  });
+}
+
+void CpuOps::do_fill(Tensor t, double value) {
+  threads_.ranges(t.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (t.dtype == DType::f64) t.as<double>()[i] = value;
+      else if (t.dtype == DType::i32) t.as<int32_t>()[i] = static_cast<int32_t>(value);
+      else put(t, i, static_cast<float>(value));
+    }
+  });
+}
+
+void CpuOps::do_fill_normal(Tensor t, double std, NoiseKey key, int64_t first_element) {
+  threads_.ranges(t.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    std::array<float, 4> block{};
+    int64_t have = -1;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t e = first_element + i;
+      if (e / 4 != have) {
+        have = e / 4;
+        block = normal_block(key, static_cast<uint64_t>(have));
+      }
+      put(t, i, static_cast<float>(static_cast<double>(block[static_cast<size_t>(e % 4)]) * std));
+    }
+  });
+}
+
+void CpuOps::do_argmax(Tensor out, Tensor logits) {
+  const int64_t v = logits.dim(1);
+  for (int64_t n = 0; n < logits.dim(0); ++n) {
+    int64_t best = 0;
+    float top = 0;
+    for (int64_t i = 0; i < v; ++i) {
+      const float x = logits.dtype == DType::bf16 ? to_float(logits.as<bf16>()[n * v + i]) : logits.as<float>()[n * v + i];
+      if (i == 0 || x > top) top = x, best = i;
+    }
+    out.as<int32_t>()[n] = static_cast<int32_t>(best);
+  }
+}
+
+}  // namespace hlat

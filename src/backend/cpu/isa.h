@@ -1,0 +1,20 @@
+// Which instruction sets this CPU has and which kernel table to use.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/cpu/kernels/table.h"
+
+namespace hlat {
+
+std::vector<std::string> available_isas();          // best first; "generic" is always last
+const CpuKernels& select_kernels(std::string_view isa);  // "auto" or a name; Error when this CPU lacks it
+
+// True when the CPU multiplies bf16 natively (AVX512_BF16 or AMX); otherwise matmul widens bf16 operands to f32.
+bool has_native_bf16();
+// "avx512 kernels, oneDNN avx512_core_amx, native bf16" for the log.
+std::string describe_cpu(const CpuKernels& kernels);
+
+}  // namespace hlat

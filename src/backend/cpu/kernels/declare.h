@@ -1,0 +1,12 @@
+// Functions the kernel files of one instruction set give to their table.
+#pragma once
+
+#include "backend/cpu/kernels/table.h"
+
+namespace hlat::HLAT_ISA {
+void fill_elementwise(CpuKernels& k);
+void fill_norm(CpuKernels& k);
+void fill_loss(CpuKernels& k);
+void fill_attention(CpuKernels& k);
+void fill_adamw(CpuKernels& k);
+}  // namespace hlat::HLAT_ISA

@@ -1,0 +1,25 @@
+// Assembles the kernel table of one instruction set.
+#include "backend/cpu/kernels/declare.h"
+#include "backend/cpu/kernels/simd.h"
+
+#define HLAT_TEXT_(x) #x
+#define HLAT_TEXT(x) HLAT_TEXT_(x)
+
+namespace hlat::HLAT_ISA {
+
+const CpuKernels& kernels() {
+  static const CpuKernels table = [] {
+    CpuKernels k{};
+    k.name = HLAT_TEXT(HLAT_ISA);
+    k.lanes = kLanes;
+    fill_elementwise(k);
+    fill_norm(k);
+    fill_loss(k);
+    fill_attention(k);
+    fill_adamw(k);
+    return k;
+  }();
+  return table;
+}
+
+}  // namespace hlat::HLAT_ISA

@@ -1,0 +1,109 @@
+// The interface between the CPU backend and its per-instruction-set kernels: a table of single-threaded functions on
+// row ranges. Index 0 of a pair is f32 data, index 1 is bf16 data (uint16_t bits). Plain types only: this header is
+// compiled with each instruction set's flags and must not bring inline functions along.
+#pragma once
+
+#include <cstdint>
+
+namespace hlat {
+
+struct AttentionPackArgs {
+  const void* qkv;       // row 0 of one sequence
+  int64_t row;           // elements from row to row
+  int64_t k_offset, v_offset;  // columns of this kv head
+  int64_t seq, head_dim;
+  float* k_tiles;        // (tiles, E, kTile): keys of a tile side by side, zero padded
+  float* v_tiles;        // the same of V, or null
+  float* k_rows;         // (tiles * kTile, Ep) or null
+  float* v_rows;         // (tiles * kTile, Ep) or null
+};
+
+struct AttentionForwardArgs {
+  const void* q;         // first row of the query tile, this head
+  int64_t q_row;
+  int64_t first, rows;   // position of the tile in the sequence, rows in it
+  int64_t head_dim;
+  const float* k_tiles;
+  const float* v_rows;
+  float scale;
+  void* out;
+  int64_t out_row;
+  float* lse;            // of this tile
+  float* work;           // attention_forward_work floats
+};
+
+struct AttentionBackwardArgs {
+  const void* q;         // one head of one sequence; row strides follow
+  const void* dout;
+  const void* out;
+  const float* lse;
+  int64_t q_row, out_row, seq, head_dim;
+  const float* k_tiles;
+  const float* v_tiles;
+  const float* k_rows;
+  float scale;
+  void* dq;              // written, element type as q
+  int64_t dq_row;
+  float* dk;             // (T, Ep) written
+  float* dv;             // (T, Ep) written
+  float* work;
+};
+
+struct AdamwArgs {
+  void* weight;
+  float* master;         // or null
+  void* m;
+  void* v;
+  const void* grad;
+  int64_t begin, end;    // elements of the tensors
+  int64_t first_element; // global index of element 0
+  float grad_scale, lr, beta1, beta2, eps, decay_factor, correction1, correction2_rsqrt;
+  bool stochastic;
+  uint32_t key_weight[2];  // Philox key words
+  uint32_t step;
+};
+
+inline constexpr int64_t kTile = 64;  // query and key tile of attention
+
+struct CpuKernels {
+  const char* name;
+  int lanes;
+  void (*widen)(float* dst, const uint16_t* src, int64_t n);
+  void (*narrow)(uint16_t* dst, const float* src, int64_t n);
+  void (*narrow_stochastic)(uint16_t* dst, const float* src, int64_t n, int64_t first_element, const uint32_t* key, uint32_t step, uint32_t purpose);
+  void (*add[2])(void* y, const void* a, const void* b, int64_t n);
+  double (*sum_squares[2])(const void* x, int64_t n);
+  void (*rmsnorm[2])(void* y, float* rstd, const void* x, const void* w, int64_t rows, int64_t width, float eps);
+  void (*add_rmsnorm[2])(void* sum, void* y, float* rstd, const void* x, const void* delta, const void* w, int64_t rows, int64_t width, float eps);
+  // dw_sum (width) f32 is overwritten with this range's share
+  void (*rmsnorm_bwd[2])(void* dx, float* dw_sum, const void* dy, const void* x, const void* w, const float* rstd, int64_t rows, int64_t width, bool add_dx);
+  void (*rope[2])(void* qkv, const float* table, int64_t first_row, int64_t rows, int64_t seq, int64_t row, int64_t rotated_heads, int64_t head_dim, float sign);
+  void (*swiglu[2])(void* y, const void* gu, int64_t rows, int64_t width);
+  void (*swiglu_bwd[2])(void* dgu, const void* dy, const void* gu, int64_t rows, int64_t width);
+  void (*ce_partial[2])(float* stats, const void* logits, const int32_t* targets, int64_t rows, int64_t width, int64_t first);
+  void (*ce_bwd[2])(void* dlogits, const void* logits, const float* stats, const int32_t* targets, int64_t rows, int64_t width, int64_t first, float scale);
+  void (*attention_pack[2])(const AttentionPackArgs&);
+  int64_t (*attention_forward_work)(int64_t head_dim);
+  void (*attention_forward[2])(const AttentionForwardArgs&);
+  int64_t (*attention_backward_work)(int64_t seq, int64_t head_dim);
+  void (*attention_backward[2])(const AttentionBackwardArgs&);
+  // (dst rows) = src (T, Ep) f32, head_dim columns, to f32 or bf16 rows
+  void (*store_rows[2])(void* dst, int64_t row, const float* src, int64_t rows, int64_t head_dim);
+  // Weight, moments and gradient types: [weight bf16][moment bf16][grad bf16]. Returns the sum of squares of the new weights.
+  double (*adamw[2][2][2])(const AdamwArgs&);
+};
+
+// E rounded up to whole vectors of the widest set, so that layouts do not depend on the set.
+constexpr int64_t padded_head(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
+
+namespace generic {
+const CpuKernels& kernels();
+}
+namespace avx2 {
+const CpuKernels& kernels();
+}
+namespace avx512 {
+const CpuKernels& kernels();
+}
+
+}  // namespace hlat

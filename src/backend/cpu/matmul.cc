@@ -1,0 +1,121 @@
+#include "backend/cpu/matmul.h"
+
+#include <map>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <tuple>
+
+namespace hlat {
+
+namespace {
+
+using dnnl::memory;
+
+memory::data_type type_of(DType t) { return t == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32; }
+
+size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+size_t f32_bytes(int64_t rows, int64_t cols) { return aligned(static_cast<size_t>(rows * cols) * sizeof(float)); }
+
+struct Primitive {
+  dnnl::matmul op;
+  memory::desc a, b, c, scratch;
+};
+
+}  // namespace
+
+struct CpuMatmul::Library {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+  using Key = std::tuple<int64_t, int64_t, int64_t, bool, bool, bool, DType, DType, int64_t, int64_t, int64_t>;
+  std::map<Key, Primitive> primitives;  // made once per shape
+
+  const Primitive& get(const MatmulShape& s, int64_t lda, int64_t ldb, int64_t ldc) {
+    const Key key{s.m, s.n, s.k, s.trans_a, s.trans_b, s.accumulate, s.a, s.c, lda, ldb, ldc};
+    const auto found = primitives.find(key);
+    if (found != primitives.end()) return found->second;
+    Primitive p;
+    p.a = memory::desc({s.m, s.k}, type_of(s.a), s.trans_a ? memory::dims{1, lda} : memory::dims{lda, 1});
+    p.b = memory::desc({s.k, s.n}, type_of(s.b), s.trans_b ? memory::dims{1, ldb} : memory::dims{ldb, 1});
+    p.c = memory::desc({s.m, s.n}, type_of(s.c), memory::dims{ldc, 1});
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);  // every byte comes from our regions
+    if (s.accumulate) {
+      dnnl::post_ops post;
+      post.append_sum(1.0f);
+      attr.set_post_ops(post);
+    }
+    const dnnl::matmul::primitive_desc desc(dnnl::matmul::desc(p.a, p.b, p.c), attr, engine);
+    p.op = dnnl::matmul(desc);
+    p.scratch = desc.scratchpad_desc();
+    return primitives.emplace(key, std::move(p)).first->second;
+  }
+};
+
+CpuMatmul::CpuMatmul(const CpuKernels& kernels, const Threads& threads, bool native_bf16)
+    : kernels_(kernels), threads_(threads), native_bf16_(native_bf16), library_(std::make_unique<Library>()) {}
+
+CpuMatmul::~CpuMatmul() = default;
+
+namespace {
+
+// The shape with every operand widened.
+MatmulShape f32_shape(MatmulShape s) {
+  s.a = s.b = s.c = DType::f32;
+  return s;
+}
+
+int64_t dense_lda(const MatmulShape& s) { return s.trans_a ? s.m : s.k; }
+int64_t dense_ldb(const MatmulShape& s) { return s.trans_b ? s.k : s.n; }
+
+}  // namespace
+
+size_t CpuMatmul::scratch(const MatmulShape& s) const {
+  if (s.m == 0 || s.n == 0 || s.k == 0) return 0;
+  const bool widen = s.a == DType::bf16 && !native_bf16_;
+  const MatmulShape run = widen ? f32_shape(s) : s;
+  size_t bytes = aligned(library_->get(run, dense_lda(s), dense_ldb(s), s.n).scratch.get_size());
+  if (widen) bytes += f32_bytes(s.m, s.k) + f32_bytes(s.k, s.n) + (s.c == DType::bf16 ? f32_bytes(s.m, s.n) : 0);
+  return bytes;
+}
+
+Tensor CpuMatmul::widened(Tensor t, std::byte*& cursor) const {
+  const Tensor wide = Tensor::contiguous(cursor, DType::f32, t.shape);
+  cursor += f32_bytes(t.dim(0), t.dim(1));
+  threads_.ranges(t.dim(0), std::max<int64_t>(1, 4096 / std::max<int64_t>(t.dim(1), 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) kernels_.widen(wide.as<float>() + r * t.dim(1), t.as<uint16_t>() + r * t.stride[0], t.dim(1));
+  });
+  return wide;
+}
+
+void CpuMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& shape, Tensor scratch) {
+  MatmulShape s = shape;
+  auto* cursor = scratch.as<std::byte>();
+  const Tensor target = c;
+  if (s.a == DType::bf16 && !native_bf16_) {
+    a = widened(a, cursor);
+    b = widened(b, cursor);
+    if (s.c == DType::bf16) {
+      if (s.accumulate) {
+        c = widened(target, cursor);
+      } else {
+        c = Tensor::contiguous(cursor, DType::f32, target.shape);
+        cursor += f32_bytes(target.dim(0), target.dim(1));
+      }
+    }
+    s = f32_shape(s);
+  }
+  const Primitive& p = library_->get(s, a.stride[0], b.stride[0], c.stride[0]);
+  auto& engine = library_->engine;
+  p.op.execute(library_->stream, {{DNNL_ARG_SRC, memory(p.a, engine, a.data)},
+                                  {DNNL_ARG_WEIGHTS, memory(p.b, engine, b.data)},
+                                  {DNNL_ARG_DST, memory(p.c, engine, c.data)},
+                                  {DNNL_ARG_SCRATCHPAD, memory(p.scratch, engine, cursor)}});
+  library_->stream.wait();
+  if (c.data != target.data) {
+    threads_.ranges(target.dim(0), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r)
+        kernels_.narrow(target.as<uint16_t>() + r * target.stride[0], c.as<float>() + r * c.stride[0], target.dim(1));
+    });
+  }
+}
+
+}  // namespace hlat

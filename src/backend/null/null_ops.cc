@@ -1,0 +1,15 @@
+#include "backend/null/null_ops.h"
+
+namespace hlat {
+
+size_t NullOps::matmul_scratch(const MatmulShape& s) const { return scratch_model_ ? scratch_model_->matmul_scratch(s) : 0; }
+
+size_t NullOps::attention_scratch(const AttentionShape& s, DType dtype, bool backward) const {
+  return scratch_model_ ? scratch_model_->attention_scratch(s, dtype, backward) : 0;
+}
+
+size_t NullOps::rmsnorm_bwd_scratch(int64_t rows, int64_t width) const {
+  return scratch_model_ ? scratch_model_->rmsnorm_bwd_scratch(rows, width) : 0;
+}
+
+}  // namespace hlat

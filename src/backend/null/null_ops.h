@@ -1,0 +1,47 @@
+// Ops that do nothing. With measuring Regions the real step code runs on it, and what that run asks for is the plan.
+// Scratch is asked from the backend being planned for, so its temporary memory is part of the plan.
+#pragma once
+
+#include "ops/ops.h"
+
+namespace hlat {
+
+class NullOps : public Ops {
+ public:
+  // scratch_model answers the scratch queries and must outlive this; without one no op needs scratch.
+  explicit NullOps(Region& temp, const Ops* scratch_model = nullptr) : Ops(temp), scratch_model_(scratch_model) {}
+
+  size_t matmul_scratch(const MatmulShape& s) const override;
+  size_t attention_scratch(const AttentionShape& s, DType dtype, bool backward) const override;
+  size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
+
+ protected:
+  void do_embed(Tensor, Tensor, Tensor) override {}
+  void do_embed_bwd(Tensor, Tensor, Tensor) override {}
+  void do_matmul(Tensor, Tensor, Tensor, const MatmulShape&, Tensor) override {}
+  void do_rmsnorm(Tensor, Tensor, Tensor, Tensor, double) override {}
+  void do_add_rmsnorm(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, double) override {}
+  void do_rmsnorm_bwd(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, NormBwdArgs, Tensor) override {}
+  void do_rope_table(Tensor, double) override {}
+  void do_rope(Tensor, Tensor, AttentionShape, int) override {}
+  void do_attention(Tensor, Tensor, Tensor, AttentionShape, Tensor) override {}
+  void do_attention_bwd(Tensor, Tensor, Tensor, Tensor, Tensor, AttentionShape, Tensor) override {}
+  void do_swiglu(Tensor, Tensor) override {}
+  void do_swiglu_bwd(Tensor, Tensor, Tensor) override {}
+  void do_add(Tensor, Tensor, Tensor) override {}
+  void do_cross_entropy_partial(Tensor, Tensor, Tensor, int64_t) override {}
+  void do_cross_entropy_finish(Tensor, Tensor, Tensor) override {}
+  void do_cross_entropy_bwd(Tensor, Tensor, Tensor, Tensor, int64_t, double) override {}
+  void do_cast(Tensor, Tensor, Rounding, NoiseKey, int64_t) override {}
+  void do_fill(Tensor, double) override {}
+  void do_fill_normal(Tensor, double, NoiseKey, int64_t) override {}
+  void do_sum_squares(Tensor, Tensor) override {}
+  void do_clip_scale(Tensor, Tensor, double) override {}
+  void do_adamw(const AdamwTensors&, const AdamwScalars&) override {}
+  void do_argmax(Tensor, Tensor) override {}
+
+ private:
+  const Ops* scratch_model_;
+};
+
+}  // namespace hlat

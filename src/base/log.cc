@@ -1,0 +1,30 @@
+#include "base/log.h"
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+#include "base/error.h"
+
+namespace hlat {
+
+Log make_file_log(const std::filesystem::path& file, bool echo_warnings) try {
+  auto to_file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string());
+  to_file->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
+  std::vector<spdlog::sink_ptr> sinks{to_file};
+  if (echo_warnings) {
+    auto to_stderr = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    to_stderr->set_level(spdlog::level::warn);
+    to_stderr->set_pattern("hlat: %l: %v");
+    sinks.push_back(to_stderr);
+  }
+  auto log = std::make_shared<spdlog::logger>("hlat", sinks.begin(), sinks.end());
+  log->flush_on(spdlog::level::info);  // a killed run keeps its last lines
+  return log;
+} catch (const spdlog::spdlog_ex& e) {
+  fail("cannot open the log {}: {}", file.string(), e.what());
+}
+
+Log make_null_log() { return std::make_shared<spdlog::logger>("hlat", std::make_shared<spdlog::sinks::null_sink_mt>()); }
+
+}  // namespace hlat

@@ -1,0 +1,14 @@
+// One function per subcommand: it adds itself to the app, with its options and a callback that does the work.
+// A callback throws Error or UsageError; main.cc turns those into messages and exit codes.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace hlat {
+
+void add_train_command(CLI::App& app);
+void add_plan_command(CLI::App& app);
+void add_bench_command(CLI::App& app);
+void add_config_command(CLI::App& app);
+
+}  // namespace hlat

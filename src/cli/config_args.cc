@@ -1,0 +1,16 @@
+#include "cli/config_args.h"
+
+#include "config/print.h"
+
+namespace hlat {
+
+void add_config_args(CLI::App& command, ConfigArgs& args, bool required) {
+  CLI::Option* file = command.add_option("--config", args.path, "the config file, a short difference from the defaults");
+  file->type_name("FILE")->required(required);
+  // Inside, no path means defaults; a variable that a script left unset must not.
+  file->check([](const std::string& path) { return std::string(path.empty() ? "names no file" : ""); }, "");
+  command.add_option("overrides", args.overrides, "section.key=value: wins over the file")->type_name("KEY=VALUE");
+  command.footer(config_help);
+}
+
+}  // namespace hlat

@@ -1,0 +1,88 @@
+// The configuration: plain structs with their defaults. Each struct has one field list (config/fields.h) that drives
+// YAML reading, key=value overrides, help, the generated reference, printing and the run record.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "config/policy.h"
+
+namespace hlat {
+
+struct RunConfig {
+  std::string dir = "runs/default";  // the run folder
+  uint64_t seed = 12349;             // initial weights, rounding noise and data order follow from it
+  bool tensorboard = true;           // write events.* beside metrics.jsonl
+  int64_t sample_lines = 3;          // texts generated when training ends; 0 for none
+  bool operator==(const RunConfig&) const = default;
+};
+
+struct ModelConfig {
+  std::string preset;         // a known shape; other keys then override single values
+  int64_t layers = 4;
+  int64_t hidden = 128;
+  int64_t heads = 4;
+  int64_t kv_heads = 0;       // 0: as many as heads
+  int64_t ffn = 384;
+  int64_t vocab = 512;
+  double rope_theta = 10000;
+  double norm_eps = 1e-5;
+  bool tied = false;          // the output head uses the embedding matrix
+  double init_std = 0.02;     // output projections use init_std / sqrt(2 * layers)
+
+  int64_t kv() const { return kv_heads == 0 ? heads : kv_heads; }
+  int64_t head_dim() const { return hidden / heads; }
+  bool operator==(const ModelConfig&) const = default;
+};
+
+struct TrainConfig {
+  int64_t steps = 100;
+  int64_t seq_len = 128;
+  int64_t global_batch = 8;    // sequences per optimizer step
+  int64_t micro_batch = 1;     // sequences per forward and backward
+  PrecisionKind precision = PrecisionKind::fp32;
+  Recompute recompute;         // none | selective | full | every:K
+  int64_t loss_chunk = 1024;   // tokens whose logits exist at one time
+  bool operator==(const TrainConfig&) const = default;
+};
+
+struct OptimConfig {
+  double lr = 3e-4;
+  ScheduleKind schedule = ScheduleKind::cosine_clamped;
+  int64_t warmup = 0;
+  int64_t schedule_steps = 0;  // where the schedule ends; 0: train.steps
+  double min_ratio = 0.1;      // floor as a share of lr
+  double decay_share = 0.1;    // warmup_stable_decay: share of steps in the final decay
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+  bool decay_norms = true;
+  double clip = 1.0;           // global gradient norm; 0: no clipping
+  bool operator==(const OptimConfig&) const = default;
+};
+
+struct DataConfig {
+  bool embedded = true;        // train on the embedded corpus when no other data is named
+  uint64_t seed = 1234;        // document order
+  bool operator==(const DataConfig&) const = default;
+};
+
+struct DeviceConfig {
+  std::string backend = "auto";  // auto | cpu
+  int64_t threads = 0;           // 0: all cores this process may use
+  std::string isa = "auto";      // own CPU kernels: auto | avx512 | avx2 | generic
+  bool operator==(const DeviceConfig&) const = default;
+};
+
+struct Config {
+  RunConfig run;
+  ModelConfig model;
+  TrainConfig train;
+  OptimConfig optim;
+  DataConfig data;
+  DeviceConfig device;
+  bool operator==(const Config&) const = default;
+};
+
+}  // namespace hlat

@@ -1,0 +1,130 @@
+// The one list of configuration keys: one `fields(visit, struct)` per section, and `sections(visit, config)` over them.
+// A visitor is called as visit(name, member, help, limits). Reading, overrides, checks, help, the reference and printing
+// all follow from these lists; nothing else names a key's spelling, range or meaning. A new key is one line here.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "config/config.h"
+#include "config/presets.h"
+
+namespace hlat {
+
+// What a value must satisfy beside its type.
+struct Limits {
+  double lo = -std::numeric_limits<double>::infinity();
+  double hi = std::numeric_limits<double>::infinity();
+  bool lo_open = false;  // lo itself is excluded
+  bool hi_open = false;
+  bool zero_is_auto = false;                   // 0 stands for `auto` and is written so
+  bool optional = false;                       // a text may be empty
+  std::vector<std::string_view> choices = {};  // of a text; empty: free
+};
+
+inline Limits range(double lo, double hi) { return {.lo = lo, .hi = hi}; }
+inline Limits above(double lo, double hi) { return {.lo = lo, .hi = hi, .lo_open = true}; }
+inline Limits below(double lo, double hi) { return {.lo = lo, .hi = hi, .hi_open = true}; }
+inline Limits auto_or(double lo, double hi) { return {.lo = lo, .hi = hi, .zero_is_auto = true}; }
+inline Limits one_of(std::vector<std::string_view> names) { return {.choices = std::move(names)}; }
+inline Limits none_or(std::vector<std::string_view> names) { return {.optional = true, .choices = std::move(names)}; }
+
+// Steps and tokens of a micro-batch are counted in 32 bits in places (noise keys, kernel indices).
+inline constexpr double kMaxCount = 2147483647;
+
+template <class Visit>
+void fields(Visit& v, RunConfig& c) {
+  v("dir", c.dir, "the run folder", Limits{});
+  v("seed", c.seed, "initial weights, rounding noise and data order follow from it", Limits{});
+  v("tensorboard", c.tensorboard, "write TensorBoard event files beside metrics.jsonl", Limits{});
+  v("sample_lines", c.sample_lines, "texts generated when training ends", range(0, 1000));
+}
+
+template <class Visit>
+void fields(Visit& v, ModelConfig& c) {
+  v("preset", c.preset, "a known shape; the other keys then override single values", none_or(preset_names()));
+  v("layers", c.layers, "transformer blocks", range(1, 65536));
+  v("hidden", c.hidden, "width of the residual stream", range(2, 1048576));
+  v("heads", c.heads, "query heads", range(1, 65536));
+  v("kv_heads", c.kv_heads, "key and value heads; auto: as many as heads", auto_or(1, 65536));
+  v("ffn", c.ffn, "width of the feed-forward layer", range(1, 4194304));
+  v("vocab", c.vocab, "tokens in the vocabulary", range(2, 16777216));
+  v("rope_theta", c.rope_theta, "base of the rotary position frequencies", range(1, 1e12));
+  v("norm_eps", c.norm_eps, "added to the mean square in RMSNorm", range(1e-12, 1));
+  v("tied", c.tied, "the output head uses the embedding matrix", Limits{});
+  v("init_std", c.init_std, "spread of the initial weights; output projections use init_std / sqrt(2 * layers)", above(0, 100));
+}
+
+template <class Visit>
+void fields(Visit& v, TrainConfig& c) {
+  v("steps", c.steps, "optimizer steps", range(1, kMaxCount));
+  v("seq_len", c.seq_len, "tokens per sequence", range(1, 16777216));
+  v("global_batch", c.global_batch, "sequences per optimizer step", range(1, 16777216));
+  v("micro_batch", c.micro_batch, "sequences per forward and backward", range(1, 16777216));
+  v("precision", c.precision, "which types and roundings are used where", Limits{});
+  v("recompute", c.recompute, "what the backward computes again instead of keeping", Limits{});
+  v("loss_chunk", c.loss_chunk, "tokens whose logits exist at one time", range(1, kMaxCount));
+}
+
+template <class Visit>
+void fields(Visit& v, OptimConfig& c) {
+  v("lr", c.lr, "highest learning rate", above(0, 100));
+  v("schedule", c.schedule, "shape of the learning rate after warm-up", Limits{});
+  v("warmup", c.warmup, "steps of linear warm-up from 0", range(0, kMaxCount));
+  v("schedule_steps", c.schedule_steps, "where the schedule ends; auto: at train.steps", auto_or(1, kMaxCount));
+  v("min_ratio", c.min_ratio, "lowest learning rate as a share of lr", range(0, 1));
+  v("decay_share", c.decay_share, "warmup_stable_decay: share of the steps in the final decay", range(0, 1));
+  v("beta1", c.beta1, "decay of the first moment", below(0, 1));
+  v("beta2", c.beta2, "decay of the second moment", below(0, 1));
+  v("eps", c.eps, "added to the root of the second moment", range(1e-30, 1));
+  v("weight_decay", c.weight_decay, "decoupled weight decay", range(0, 100));
+  v("decay_norms", c.decay_norms, "weight decay also on norm weights", Limits{});
+  v("clip", c.clip, "largest global gradient norm; 0: no clipping", range(0, 1e30));
+}
+
+template <class Visit>
+void fields(Visit& v, DataConfig& c) {
+  v("embedded", c.embedded, "train on the embedded corpus", Limits{});
+  v("seed", c.seed, "order of the documents", Limits{});
+}
+
+template <class Visit>
+void fields(Visit& v, DeviceConfig& c) {
+  v("backend", c.backend, "where the step runs", one_of({"auto", "cpu"}));
+  v("threads", c.threads, "CPU threads; auto: all cores this process may use", auto_or(1, 4096));
+  v("isa", c.isa, "instruction set of the own CPU kernels; auto: the best this CPU has", one_of({"auto", "avx512", "avx2", "generic"}));
+}
+
+template <class Visit>
+void sections(Visit& v, Config& c) {
+  v("run", c.run, "The run and what it leaves behind.");
+  v("model", c.model, "The shape of the model.");
+  v("train", c.train, "The training step.");
+  v("optim", c.optim, "AdamW and its learning-rate schedule.");
+  v("data", c.data, "What the model reads.");
+  v("device", c.device, "The machine.");
+}
+
+// One key of one Config, with its type erased; `value` points into that Config.
+struct Field {
+  using Value = std::variant<int64_t*, uint64_t*, double*, bool*, std::string*, PrecisionKind*, ScheduleKind*, Recompute*>;
+  std::string_view section;
+  std::string_view name;
+  std::string_view help;
+  Limits limits;
+  Value value;
+  std::string key() const { return std::string(section) + "." + std::string(name); }
+};
+
+struct Section {
+  std::string_view name;
+  std::string_view help;
+};
+
+std::vector<Field> all_fields(Config& c);
+std::vector<Section> all_sections();
+
+}  // namespace hlat

@@ -1,0 +1,121 @@
+#include "config/load.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "config/read.h"
+#include "config/validate.h"
+#include "config/value.h"
+
+namespace hlat {
+
+std::string Origin::str() const {
+  switch (kind) {
+    case Kind::fallback: return "default";
+    case Kind::preset: return "preset " + name;
+    case Kind::file: return line > 0 ? fmt::format("{}:{}", name, line) : name;
+    case Kind::command_line: break;
+  }
+  return "command line";
+}
+
+namespace {
+
+class Loader {
+ public:
+  explicit Loader(Reading reading) : reading_(std::move(reading)), fields_(all_fields(loaded_.config)) {}
+
+  LoadedConfig run() {
+    if (!reading_.complete) distrust("");
+    apply_preset();
+    for (const Entry& e : reading_.entries) assign(e);
+    for (const Violation& v : validate(loaded_.config, failed_)) report(v);
+    if (!reading_.problems.empty()) throw UsageError(all_problems());
+    return std::move(loaded_);
+  }
+
+ private:
+  Field* find(const std::string& key) {
+    const auto place = std::find_if(fields_.begin(), fields_.end(), [&](const Field& f) { return f.key() == key; });
+    return place == fields_.end() ? nullptr : &*place;
+  }
+
+  Origin origin_of(const std::string& key) const {
+    const auto place = loaded_.origins.find(key);
+    return place == loaded_.origins.end() ? Origin{} : place->second;
+  }
+
+  // Takes a section's values (all for "") out of the rules between fields, because they are not what was meant.
+  void distrust(std::string_view section) {
+    for (const Field& f : fields_) {
+      if (section.empty() || f.section == section) failed_.insert(f.key());
+    }
+  }
+
+  // A preset comes before all written keys, wherever it stands; the last one written counts.
+  void apply_preset() {
+    const Entry* chosen = nullptr;
+    for (const Entry& e : reading_.entries) {
+      if (e.key() == "model.preset" && e.scalar) chosen = &e;
+    }
+    if (!chosen || chosen->text.empty()) return;
+    const ModelConfig* preset = find_preset(chosen->text);
+    if (!preset) return distrust("model");
+    loaded_.config.model = *preset;
+    for (const Field& f : fields_) {
+      if (f.section == "model") loaded_.origins[f.key()] = {Origin::Kind::preset, chosen->text};
+    }
+  }
+
+  void assign(const Entry& e) {
+    const Field* f = find(e.key());
+    if (!f) return problem(e, unknown_key(e.section, e.name));
+    if (!e.scalar || !parse_value(*f, e.text)) {
+      failed_.insert(f->key());
+      return problem(e, fmt::format("must be {}{}", expectation(*f), e.scalar ? hint(*f, e.text) : ""));
+    }
+    loaded_.origins[f->key()] = e.origin;
+  }
+
+  void problem(const Entry& e, const std::string& what) {
+    reading_.problems.push_back({e.origin, fmt::format("{} = {}: {}", e.key(), e.text, what)});
+  }
+
+  // Points at the line of the key at fault or, when nobody wrote that key, at the written key it disagrees with.
+  void report(const Violation& v) {
+    const Origin own = origin_of(v.keys.front());
+    Origin place = own;
+    for (const std::string& key : v.keys) {
+      if (!place.written()) place = origin_of(key);
+    }
+    if (!place.written()) place = own;
+    const std::string note = own.written() ? "" : fmt::format(" ({})", own.str());
+    reading_.problems.push_back({place, fmt::format("{} = {}{}: {}", v.keys.front(), text_of(*find(v.keys.front())), note, v.message)});
+  }
+
+  std::string all_problems() {
+    const auto order = [](const Problem& p) { return std::pair(p.origin.kind, p.origin.line); };
+    std::stable_sort(reading_.problems.begin(), reading_.problems.end(),
+                     [&](const Problem& a, const Problem& b) { return order(a) < order(b); });
+    std::string text;
+    for (const Problem& p : reading_.problems) text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", p.origin.str(), p.text);
+    return text;
+  }
+
+  Reading reading_;
+  LoadedConfig loaded_;
+  std::vector<Field> fields_;  // points into loaded_
+  std::set<std::string> failed_;
+};
+
+}  // namespace
+
+LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides) {
+  Reading reading;
+  if (!path.empty()) read_yaml(path, reading);
+  for (const std::string& word : overrides) read_override(word, reading);
+  return Loader(std::move(reading)).run();
+}
+
+}  // namespace hlat

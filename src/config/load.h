@@ -1,0 +1,22 @@
+// From files and words to a Config. Order of precedence: defaults, the preset, the file, the command line (later words win).
+// All problems are found before anything is reported, each with the place to change.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "config/origin.h"
+
+namespace hlat {
+
+struct LoadedConfig {
+  Config config;
+  std::map<std::string, Origin> origins;  // by key; a key that is not here has its default
+};
+
+// An empty path means defaults only. Throws UsageError with one problem per line.
+LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides = {});
+
+}  // namespace hlat

@@ -1,0 +1,33 @@
+// Where values come from, so that every message can point at the line to change.
+#pragma once
+
+#include <string>
+
+namespace hlat {
+
+struct Origin {
+  enum class Kind { fallback, preset, file, command_line };
+  Kind kind = Kind::fallback;
+  std::string name;  // of the file or the preset
+  int line = 0;      // in the file, from 1; 0 for the file as a whole
+
+  bool written() const { return kind == Kind::file || kind == Kind::command_line; }
+  std::string str() const;  // "configs/x.yaml:7" | "command line" | "preset nano" | "default"
+};
+
+// One `section.name: text` as found, not yet looked at.
+struct Entry {
+  std::string section;
+  std::string name;
+  std::string text;
+  bool scalar = true;  // false for a list, a map or nothing; `text` then says which
+  Origin origin;
+  std::string key() const { return section.empty() ? name : section + "." + name; }
+};
+
+struct Problem {
+  Origin origin;
+  std::string text;
+};
+
+}  // namespace hlat

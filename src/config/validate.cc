@@ -1,0 +1,116 @@
+#include "config/validate.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "config/value.h"
+
+namespace hlat {
+namespace {
+
+constexpr double kExact = 4611686018427387904.0;  // 2^62: sums of such counts still fit in 64 bits
+
+class Checker {
+ public:
+  Checker(const Config& config, std::set<std::string> skip) : config_(config), fields_(all_fields(config_)), skip_(std::move(skip)) {}
+
+  void limits() {
+    for (const Field& f : fields_) {
+      if (skip_.contains(f.key()) || within_limits(f)) continue;
+      found_.push_back({{f.key()}, fmt::format("must be {}", expectation(f))});
+      skip_.insert(f.key());
+    }
+  }
+
+  // `broken` returns what is wrong, or nothing. It runs only when all its keys hold values within their limits.
+  template <class Broken>
+  void rule(std::vector<std::string> keys, const Broken& broken) {
+    for (const std::string& key : keys) {
+      const bool known = std::any_of(fields_.begin(), fields_.end(), [&](const Field& f) { return f.key() == key; });
+      HLAT_CHECK(known, "a rule names {}, which is no key", key);
+      if (skip_.contains(key)) return;
+    }
+    std::string message = broken();
+    if (!message.empty()) found_.push_back({std::move(keys), std::move(message)});
+  }
+
+  std::vector<Violation> take() { return std::move(found_); }
+
+ private:
+  Config config_;
+  std::vector<Field> fields_;
+  std::set<std::string> skip_;
+  std::vector<Violation> found_;
+};
+
+void model_rules(Checker& check, const ModelConfig& m) {
+  check.rule({"model.heads", "model.hidden"}, [&]() -> std::string {
+    if (m.hidden % m.heads != 0) return fmt::format("must divide model.hidden ({})", m.hidden);
+    if (m.head_dim() % 2 == 0) return {};
+    return fmt::format("must leave an even head size for RoPE, not model.hidden / model.heads = {}", m.head_dim());
+  });
+  check.rule({"model.kv_heads", "model.heads"},
+             [&]() -> std::string { return m.heads % m.kv() == 0 ? "" : fmt::format("must divide model.heads ({})", m.heads); });
+}
+
+void schedule_rules(Checker& check, const OptimConfig& o, const TrainConfig& t) {
+  const bool follows = o.schedule_steps == 0;
+  const int64_t end = follows ? t.steps : o.schedule_steps;
+  const std::string end_key = follows ? "train.steps" : "optim.schedule_steps";
+  check.rule({"optim.warmup", "optim.schedule_steps", "train.steps"}, [&]() -> std::string {
+    if (o.warmup <= end) return {};
+    const std::string_view advice = follows ? "; give optim.schedule_steps to stop early in a longer schedule" : "";
+    return fmt::format("must not exceed the schedule's end, {} ({}){}", end_key, end, advice);
+  });
+  check.rule({"optim.decay_share", "optim.warmup", "optim.schedule_steps", "train.steps", "optim.schedule"}, [&]() -> std::string {
+    const double decay = o.decay_share * static_cast<double>(end);
+    const bool fits = static_cast<double>(o.warmup) + decay <= static_cast<double>(end);
+    // A warm-up that alone is too long has its own message.
+    if (o.schedule != ScheduleKind::warmup_stable_decay || fits || o.warmup > end) return {};
+    return fmt::format("must leave room for optim.warmup ({}) in {} ({})", o.warmup, end_key, end);
+  });
+}
+
+void batch_rules(Checker& check, const Config& c) {
+  const TrainConfig& t = c.train;
+  check.rule({"train.micro_batch", "train.global_batch"}, [&]() -> std::string {
+    return t.global_batch % t.micro_batch == 0 ? "" : fmt::format("must divide train.global_batch ({})", t.global_batch);
+  });
+  check.rule({"train.micro_batch", "train.seq_len"}, [&]() -> std::string {
+    if (t.micro_batch * t.seq_len <= static_cast<int64_t>(kMaxCount)) return {};
+    return fmt::format("times train.seq_len ({}) must stay below 2^31 tokens", t.seq_len);
+  });
+  check.rule({"train.steps", "train.global_batch", "train.seq_len"}, [&]() -> std::string {
+    const double tokens = static_cast<double>(t.steps) * static_cast<double>(t.global_batch) * static_cast<double>(t.seq_len);
+    return tokens <= kExact ? "" : "times train.global_batch and train.seq_len must stay below 2^62 tokens";
+  });
+}
+
+// Far beyond any machine, but sizes are added up before anything can say that they do not fit.
+void size_rules(Checker& check, const Config& c) {
+  const auto d = [](int64_t v) { return static_cast<double>(v); };
+  const double L = d(c.model.layers), D = d(c.model.hidden), F = d(c.model.ffn), V = d(c.model.vocab);
+  const double N = d(c.train.micro_batch) * d(c.train.seq_len);
+  check.rule({"model.layers", "model.hidden", "model.ffn", "model.vocab"}, [&]() -> std::string {
+    const double state = 20 * (2 * V * D + L * (4 * D * D + 3 * D * F));  // weight, gradient, master, two moments
+    return state <= kExact ? "" : "with model.hidden, model.ffn and model.vocab needs more than 2^62 bytes of weights and optimizer state";
+  });
+  check.rule({"train.micro_batch", "train.seq_len", "model.layers", "model.hidden", "model.ffn", "model.vocab"}, [&]() -> std::string {
+    const double activations = 4 * N * (L * (20 * D + 8 * F) + 4 * V);
+    return activations <= kExact ? "" : "with train.seq_len and the model's shape needs more than 2^62 bytes of activations";
+  });
+}
+
+}  // namespace
+
+std::vector<Violation> validate(const Config& config, std::set<std::string> skip) {
+  Checker check(config, std::move(skip));
+  check.limits();
+  model_rules(check, config.model);
+  schedule_rules(check, config.optim, config.train);
+  batch_rules(check, config);
+  size_rules(check, config);
+  return check.take();
+}
+
+}  // namespace hlat

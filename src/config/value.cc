@@ -1,0 +1,140 @@
+#include "config/value.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "config/nearest.h"
+
+namespace hlat {
+namespace {
+
+constexpr int64_t kMaxEvery = 65536;  // as many as blocks
+
+// The words a field may be written with, where there is a fixed list.
+std::vector<std::string_view> words(const Field& f) {
+  if (std::holds_alternative<bool*>(f.value)) return {"true", "false"};
+  if (std::holds_alternative<PrecisionKind*>(f.value)) return {kPrecisionNames.begin(), kPrecisionNames.end()};
+  if (std::holds_alternative<ScheduleKind*>(f.value)) return {kScheduleNames.begin(), kScheduleNames.end()};
+  if (std::holds_alternative<Recompute*>(f.value)) return {"none", "selective", "full", "every:K"};
+  return f.limits.choices;
+}
+
+template <class Number>
+bool read_number(std::string_view text, Number& out) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, out);
+  return error == std::errc() && stop == end;
+}
+
+template <class Enum, size_t N>
+bool read_name(std::string_view text, const std::array<std::string_view, N>& names, Enum& out) {
+  for (size_t i = 0; i < N; ++i) {
+    if (text != names[i]) continue;
+    out = static_cast<Enum>(i);
+    return true;
+  }
+  return false;
+}
+
+bool read(std::string_view text, int64_t& out) { return read_number(text, out); }
+bool read(std::string_view text, uint64_t& out) { return read_number(text, out); }
+bool read(std::string_view text, double& out) { return read_number(text, out) && std::isfinite(out); }
+bool read(std::string_view text, PrecisionKind& out) { return read_name(text, kPrecisionNames, out); }
+bool read(std::string_view text, ScheduleKind& out) { return read_name(text, kScheduleNames, out); }
+bool read(std::string_view text, Recompute& out) { return parse_recompute(text, out); }
+bool read(std::string_view text, bool& out) {
+  out = text == "true";
+  return out || text == "false";
+}
+bool read(std::string_view text, std::string& out) {
+  out = text;
+  return true;
+}
+
+bool within(double v, const Limits& l) {
+  if (l.zero_is_auto && v == 0) return true;
+  return (l.lo_open ? v > l.lo : v >= l.lo) && (l.hi_open ? v < l.hi : v <= l.hi);  // false for NaN
+}
+bool within(int64_t v, const Limits& l) { return within(static_cast<double>(v), l); }
+bool within(uint64_t v, const Limits& l) { return within(static_cast<double>(v), l); }
+bool within(const std::string& v, const Limits& l) {
+  if (v.empty()) return l.optional;
+  return l.choices.empty() || std::find(l.choices.begin(), l.choices.end(), v) != l.choices.end();
+}
+bool within(bool, const Limits&) { return true; }
+bool within(PrecisionKind v, const Limits&) { return static_cast<size_t>(v) < kPrecisionNames.size(); }
+bool within(ScheduleKind v, const Limits&) { return static_cast<size_t>(v) < kScheduleNames.size(); }
+bool within(const Recompute& v, const Limits&) { return v.every >= 0 && v.every <= kMaxEvery; }
+
+std::string interval(const Limits& l) {
+  const bool has_lo = std::isfinite(l.lo), has_hi = std::isfinite(l.hi);
+  std::string text;
+  if (has_lo) text += fmt::format(" {} {}", l.lo_open ? "above" : has_hi ? "from" : "of at least", l.lo);
+  if (has_hi)
+    text += fmt::format(" {} {}", l.hi_open ? "to below" : has_lo && !l.lo_open ? "to" : has_lo ? "and at most" : "of at most", l.hi);
+  return text;
+}
+
+std::string interval_of_integers(const Limits& l) {
+  // Bounds of integers are whole and small enough to be exact in a double.
+  const auto whole = [](double v) { return static_cast<int64_t>(v); };
+  if (!std::isfinite(l.lo)) return "";
+  return fmt::format(" from {} to {}", whole(l.lo), whole(l.hi));
+}
+
+}  // namespace
+
+bool parse_value(const Field& f, std::string_view text) {
+  const auto store = [&](auto* value) {
+    auto fresh = *value;
+    const bool is_auto = f.limits.zero_is_auto && text == "auto";
+    if (!read(is_auto ? "0" : text, fresh) || !within(fresh, f.limits)) return false;
+    *value = std::move(fresh);
+    return true;
+  };
+  return std::visit(store, f.value);
+}
+
+bool within_limits(const Field& f) {
+  return std::visit([&](const auto* value) { return within(*value, f.limits); }, f.value);
+}
+
+std::string expectation(const Field& f) {
+  const std::vector<std::string_view> list = words(f);
+  if (std::holds_alternative<bool*>(f.value)) return "true or false";
+  if (std::holds_alternative<Recompute*>(f.value)) return fmt::format("one of {} (K from 1 to {})", fmt::join(list, ", "), kMaxEvery);
+  if (!list.empty()) return fmt::format("one of {}", fmt::join(list, ", "));
+  if (std::holds_alternative<std::string*>(f.value)) return f.limits.optional ? "a text" : "a text that is not empty";
+  if (std::holds_alternative<double*>(f.value)) return "a number" + interval(f.limits);
+  if (std::holds_alternative<uint64_t*>(f.value)) return fmt::format("an integer from 0 to {}", std::numeric_limits<uint64_t>::max());
+  return (f.limits.zero_is_auto ? "auto or an integer" : "an integer") + interval_of_integers(f.limits);
+}
+
+std::string hint(const Field& f, std::string_view text) {
+  const std::vector<std::string_view> list = words(f);
+  const std::string_view best = nearest(text, list);
+  // "every:0" is near "every:K", but naming that would not help.
+  if (best.empty() || best == "every:K") return "";
+  return fmt::format("; did you mean {}?", best);
+}
+
+std::string text_of(const Field& f) {
+  struct Writer {
+    const Limits& limits;
+    std::string operator()(const int64_t* v) const { return limits.zero_is_auto && *v == 0 ? "auto" : fmt::format("{}", *v); }
+    std::string operator()(const uint64_t* v) const { return fmt::format("{}", *v); }
+    std::string operator()(const double* v) const { return fmt::format("{}", *v); }  // the shortest text that reads back exactly
+    std::string operator()(const bool* v) const { return *v ? "true" : "false"; }
+    std::string operator()(const std::string* v) const { return *v; }
+    std::string operator()(const PrecisionKind* v) const { return std::string(name_of(*v)); }
+    std::string operator()(const ScheduleKind* v) const { return std::string(name_of(*v)); }
+    std::string operator()(const Recompute* v) const { return v->str(); }
+  };
+  return std::visit(Writer{f.limits}, f.value);
+}
+
+}  // namespace hlat

@@ -1,0 +1,26 @@
+// Values as text: how one field is read, checked, described and written. Numbers are read strictly: no blanks, no
+// trailing characters, no overflow, no infinity or NaN, and no dependence on the locale.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "config/fields.h"
+
+namespace hlat {
+
+// Stores `text` in the field. False, and the field as it was, when the text has the wrong type or is out of limits.
+bool parse_value(const Field& f, std::string_view text);
+
+bool within_limits(const Field& f);
+
+// What parse_value accepts, to follow "must be": "an integer from 1 to 8", "true or false", "one of a, b".
+std::string expectation(const Field& f);
+
+// The nearest valid text for one that was refused, as "; did you mean mixed?", or nothing.
+std::string hint(const Field& f, std::string_view text);
+
+// The value in the form parse_value reads; reading it back gives the identical value.
+std::string text_of(const Field& f);
+
+}  // namespace hlat

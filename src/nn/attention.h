@@ -1,0 +1,20 @@
+// Self-attention: qkv = x Wqkv^T (one coalesced projection), RoPE on q and k, causal attention, y = a Wo^T.
+// Saved: qkv after RoPE (op qkv), the attention output and its log-sum-exp (op attention).
+#pragma once
+
+#include "config/config.h"
+#include "nn/linear.h"
+
+namespace hlat {
+
+struct Attention {
+  Linear qkv;     // ((H + 2K) E, D), rows [q heads | k heads | v heads]
+  Linear output;  // (D, H E)
+
+  void declare(ParamBuilder& params, const std::string& prefix, const ModelConfig& model);
+  // y may be undefined: then only the saved outputs are brought up to date.
+  void forward(Ctx& ctx, Tensor x /*(N, D)*/, Tensor y /*(N, D)*/) const;
+  void backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const;
+};
+
+}  // namespace hlat

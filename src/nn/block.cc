@@ -1,0 +1,40 @@
+#include "nn/block.h"
+
+namespace hlat {
+
+void Block::declare(ParamBuilder& params, int64_t layer, const ModelConfig& model, bool decay_norms) {
+  const std::string prefix = fmt::format("layers.{}", layer);
+  norm1.declare(params, prefix + ".norm1", model.hidden, decay_norms);
+  attention.declare(params, prefix + ".attention", model);
+  norm2.declare(params, prefix + ".norm2", model.hidden, decay_norms);
+  mlp.declare(params, prefix + ".mlp", model);
+}
+
+void Block::forward(Ctx& ctx, Tensor x, Tensor y) const {
+  const Shape wide = x.shape, rows = {x.dim(0)};
+  const Slot n1 = ctx.tape.slot(BlockOp::norm1, 0, ctx.act(), wide);
+  const Slot r1 = ctx.tape.slot(BlockOp::norm1, 1, ctx.stat(), rows);
+  if (n1.stale) norm1.forward(ctx, x, n1.tensor, r1.tensor);
+
+  const Slot mid = ctx.tape.slot(BlockOp::mid, 0, ctx.act(), wide);
+  attention.forward(ctx, n1.tensor, mid.stale ? mid.tensor : Tensor{});
+  const Slot n2 = ctx.tape.slot(BlockOp::norm2, 0, ctx.act(), wide);
+  const Slot r2 = ctx.tape.slot(BlockOp::norm2, 1, ctx.stat(), rows);
+  if (mid.stale) ctx.ops.add_rmsnorm(mid.tensor, n2.tensor, r2.tensor, x, mid.tensor, ctx.params.weight(norm2.weight), ctx.norm_eps);
+  else if (n2.stale) norm2.forward(ctx, mid.tensor, n2.tensor, r2.tensor);
+
+  mlp.forward(ctx, n2.tensor, y);
+  if (y.defined()) ctx.ops.add(y, mid.tensor, y);
+}
+
+void Block::backward(Ctx& ctx, Tensor x, Tensor d) const {
+  const Scope scope(ctx.temp());
+  forward(ctx, x, Tensor{});  // replay
+  const Tensor dn = ctx.temp(x.shape, "dnorm");
+  mlp.backward(ctx, ctx.tape.at(BlockOp::norm2), d, dn);
+  norm2.backward(ctx, ctx.tape.at(BlockOp::mid), ctx.tape.at(BlockOp::norm2, 1), dn, d, true, ctx.accumulate);
+  attention.backward(ctx, ctx.tape.at(BlockOp::norm1), d, dn);
+  norm1.backward(ctx, x, ctx.tape.at(BlockOp::norm1, 1), dn, d, true, ctx.accumulate);
+}
+
+}  // namespace hlat

@@ -1,0 +1,23 @@
+// One transformer block: mid = x + attention(norm1(x)), y = mid + mlp(norm2(mid)).
+// Saved by policy: norm outputs with their rstd, qkv, attention, mid, gate_up, swiglu. The block input x is kept by the model.
+#pragma once
+
+#include "nn/attention.h"
+#include "nn/mlp.h"
+#include "nn/norm.h"
+
+namespace hlat {
+
+struct Block {
+  Norm norm1, norm2;
+  Attention attention;
+  Mlp mlp;
+
+  void declare(ParamBuilder& params, int64_t layer, const ModelConfig& model, bool decay_norms);
+  // In replay y is undefined: the block stops when everything the backward needs is there.
+  void forward(Ctx& ctx, Tensor x /*(N, D)*/, Tensor y /*(N, D)*/) const;
+  // dx = dL/dx given d = dL/dy, in place: d holds dy on entry and dx on return.
+  void backward(Ctx& ctx, Tensor x, Tensor d) const;
+};
+
+}  // namespace hlat

@@ -1,0 +1,22 @@
+// RMSNorm weight. The arithmetic is in the ops; what is saved is decided by the layer that uses the norm.
+#pragma once
+
+#include "config/config.h"
+#include "nn/ctx.h"
+
+namespace hlat {
+
+struct Norm {
+  ParamId weight = -1;  // (D)
+
+  void declare(ParamBuilder& params, const std::string& name, int64_t width, bool decay) {
+    weight = params.add({.name = name, .shape = {width}, .init_std = 0, .decay = decay});
+  }
+  void forward(Ctx& ctx, Tensor x, Tensor y, Tensor rstd) const { ctx.ops.rmsnorm(y, rstd, x, ctx.params.weight(weight), ctx.norm_eps); }
+  // dx = or dx += ; dx may alias dy when it does not add.
+  void backward(Ctx& ctx, Tensor x, Tensor rstd, Tensor dy, Tensor dx, bool add_dx, bool accumulate) const {
+    ctx.ops.rmsnorm_bwd(dx, ctx.params.grad(weight), dy, x, ctx.params.weight(weight), rstd, {.add_dx = add_dx, .accumulate_dw = accumulate});
+  }
+};
+
+}  // namespace hlat

@@ -1,0 +1,47 @@
+// Device memory and copies. Regions get their blocks here once, before the first step.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "ops/ops.h"
+#include "tensor/region.h"
+
+namespace hlat {
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::byte* allocate(size_t bytes) = 0;  // aligned to kAlign; Error when memory is short
+  virtual void free(std::byte* p) = 0;
+  virtual void upload(Tensor dst, const void* host) = 0;
+  virtual void download(void* host, Tensor src) = 0;
+  virtual size_t memory_available() const = 0;    // bytes a new run could take now
+};
+
+// A concrete backend, as the composition root hands it to the trainer.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual Device& device() = 0;
+  virtual std::unique_ptr<Ops> make_ops(Region& temp) = 0;
+  virtual std::string describe() const = 0;  // one line for the log
+};
+
+// Memory with every region sized from a plan, freed with this object.
+class PlannedMemory {
+ public:
+  PlannedMemory(Device& device, const MemoryPlan& plan);
+  ~PlannedMemory();
+  PlannedMemory(const PlannedMemory&) = delete;
+  PlannedMemory& operator=(const PlannedMemory&) = delete;
+  Memory& memory() { return memory_; }
+
+ private:
+  Device& device_;
+  Memory memory_;
+  std::array<std::byte*, kPurposes> blocks_{};
+};
+
+}  // namespace hlat

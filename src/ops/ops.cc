@@ -1,0 +1,355 @@
+// The front of the op set: contract checks, cost counting and scratch, once for all backends.
+// Counting rules. FLOPs: a multiply, an add, a division or an elementary function is one; causal attention counts only
+// the pairs it needs, T(T+1)/2 per head, 2 products forward and 5 backward (scores are recomputed there).
+// Bytes: every argument is read or written once; accumulation reads its target as well.
+#include "ops/ops.h"
+
+#include <chrono>
+
+namespace hlat {
+namespace {
+
+bool is_float(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f64; }
+// Statistics of tensors of type t.
+DType stat_type(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
+// A gradient or product of tensors of type t is kept in t, or in f32.
+bool accumulates(DType sum, DType t) { return sum == t || (sum == DType::f32 && t == DType::bf16); }
+// Only exact aliases are recognised: interleaved column views of one buffer are legal.
+bool same_data(const Tensor& a, const Tensor& b) { return a.data != nullptr && a.data == b.data; }
+double bytes_of(std::initializer_list<Tensor> tensors) {
+  double sum = 0;
+  for (const Tensor& t : tensors) sum += static_cast<double>(t.bytes());
+  return sum;
+}
+double numel(const Tensor& t) { return static_cast<double>(t.numel()); }
+
+// Names an argument in messages.
+struct Arg {
+  const char* op;
+  const char* name;
+};
+
+void check_shape(Arg arg, const Tensor& t, const Shape& shape) {
+  HLAT_CHECK(t.shape == shape, "{}: {} is {}, expected shape {}", arg.op, arg.name, t.str(), shape.str());
+  HLAT_CHECK(t.is_contiguous(), "{}: {} {} has strides ({}, {})", arg.op, arg.name, t.str(), t.stride[0], t.stride[1]);
+}
+
+void check_type(Arg arg, const Tensor& t, DType dtype) {
+  HLAT_CHECK(t.dtype == dtype, "{}: {} is {}, expected {}", arg.op, arg.name, t.str(), name_of(dtype));
+}
+
+void check(Arg arg, const Tensor& t, const Shape& shape, DType dtype) {
+  check_shape(arg, t, shape);
+  check_type(arg, t, dtype);
+}
+
+// A contiguous tensor of any shape with floating-point elements.
+void check_flat(Arg arg, const Tensor& t) {
+  HLAT_CHECK(t.defined() && is_float(t.dtype) && t.is_contiguous(), "{}: {} is {}, expected contiguous floats", arg.op, arg.name, t.str());
+}
+
+void check_matrix(Arg arg, const Tensor& t) {
+  HLAT_CHECK(t.rank() == 2, "{}: {} is {}, expected a matrix", arg.op, arg.name, t.str());
+  check_flat(arg, t);
+}
+
+// A matmul operand: rows may be strided.
+void check_strided(const char* name, const Tensor& t) {
+  HLAT_CHECK(t.rank() == 2 && is_float(t.dtype), "matmul: {} is {}, expected a matrix of floats", name, t.str());
+  HLAT_CHECK(t.stride[1] == 1 && (t.dim(0) <= 1 || t.stride[0] >= t.dim(1)), "matmul: {} {} has strides ({}, {})", name, t.str(),
+             t.stride[0], t.stride[1]);
+}
+
+void check_attention(const char* op, const Tensor& qkv, const AttentionShape& s) {
+  HLAT_CHECK(s.batch > 0 && s.seq > 0 && s.heads > 0 && s.kv_heads > 0 && s.head_dim > 0 && s.heads % s.kv_heads == 0,
+             "{}: batch {}, seq {}, heads {}, kv_heads {}, head_dim {}", op, s.batch, s.seq, s.heads, s.kv_heads, s.head_dim);
+  check_matrix({op, "qkv"}, qkv);
+  check_shape({op, "qkv"}, qkv, {s.tokens(), s.qkv_width()});
+}
+
+double causal_pairs(const AttentionShape& s) {
+  return static_cast<double>(s.batch * s.heads) * static_cast<double>(s.seq) * (static_cast<double>(s.seq) + 1) / 2;
+}
+
+}  // namespace
+
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::string label(const MatmulShape& s) {
+  return fmt::format("{}x{}x{} {}{}{}", s.m, s.n, s.k, s.trans_a ? 't' : 'n', s.trans_b ? 't' : 'n', s.accumulate ? " +=" : "");
+}
+
+}  // namespace
+
+Ops::Timed::Timed(OpCost* op, OpCost* detail) : op_(op), detail_(detail), start_(op == nullptr ? 0 : now()) {}
+
+Ops::Timed::~Timed() {
+  if (op_ == nullptr) return;
+  const double elapsed = now() - start_;
+  op_->seconds += elapsed;
+  if (detail_ != nullptr) detail_->seconds += elapsed;
+}
+
+Ops::Timed Ops::count(OpKind kind, double flops, double bytes, const MatmulShape* shape) {
+  const auto add = [&](OpCost& c) {
+    ++c.calls;
+    c.flops += flops;
+    c.bytes += bytes;
+    return &c;
+  };
+  OpCost* op = add(cost_.op[static_cast<size_t>(kind)]);
+  if (!timing_) return {nullptr, nullptr};
+  return {op, shape == nullptr ? nullptr : add(cost_.matmuls[label(*shape)])};
+}
+
+Tensor Ops::scratch(size_t bytes, OpKind kind) {
+  if (bytes == 0) return {};
+  return temp_.alloc(DType::f32, {static_cast<int64_t>((bytes + 3) / 4)}, name_of(kind));
+}
+
+void Ops::embed(Tensor y, Tensor ids, Tensor table) {
+  check_matrix({"embed", "table"}, table);
+  HLAT_CHECK(ids.rank() == 1, "embed: ids is {}", ids.str());
+  check({"embed", "ids"}, ids, {ids.dim(0)}, DType::i32);
+  check({"embed", "y"}, y, {ids.dim(0), table.dim(1)}, table.dtype);
+  const Timed timed = count(OpKind::embed, 0, bytes_of({y, y, ids}));
+  do_embed(y, ids, table);
+}
+
+void Ops::embed_bwd(Tensor dtable, Tensor ids, Tensor dy) {
+  check_matrix({"embed_bwd", "dtable"}, dtable);
+  check_matrix({"embed_bwd", "dy"}, dy);
+  check({"embed_bwd", "ids"}, ids, {dy.dim(0)}, DType::i32);
+  HLAT_CHECK(dtable.dim(1) == dy.dim(1) && accumulates(dtable.dtype, dy.dtype), "embed_bwd: dtable {}, dy {}", dtable.str(), dy.str());
+  const Timed timed = count(OpKind::embed_bwd, numel(dy), bytes_of({ids, dy}) + 2 * numel(dy) * static_cast<double>(size_of(dtable.dtype)));
+  do_embed_bwd(dtable, ids, dy);
+}
+
+void Ops::matmul(Tensor c, Tensor a, Tensor b, MatmulArgs args) {
+  check_strided("c", c);
+  check_strided("a", a);
+  check_strided("b", b);
+  MatmulShape s{.m = a.dim(args.trans_a ? 1 : 0),
+                .n = b.dim(args.trans_b ? 0 : 1),
+                .k = a.dim(args.trans_a ? 0 : 1),
+                .trans_a = args.trans_a,
+                .trans_b = args.trans_b,
+                .accumulate = args.accumulate,
+                .a = a.dtype,
+                .b = b.dtype,
+                .c = c.dtype};
+  HLAT_CHECK(c.dim(0) == s.m && c.dim(1) == s.n && b.dim(args.trans_b ? 1 : 0) == s.k, "matmul: c {}, a {}{}, b {}{}", c.str(), a.str(),
+             args.trans_a ? "^T" : "", b.str(), args.trans_b ? "^T" : "");
+  HLAT_CHECK(a.dtype == b.dtype && accumulates(c.dtype, a.dtype), "matmul: c {}, a {}, b {}", c.str(), a.str(), b.str());
+  HLAT_CHECK(!same_data(c, a) && !same_data(c, b), "matmul: c {} is an operand", c.str());
+  const Timed timed = count(OpKind::matmul, 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k),
+        bytes_of({a, b, c}) + (args.accumulate ? bytes_of({c}) : 0), &s);
+  const Scope scope(temp_);
+  do_matmul(c, a, b, s, scratch(matmul_scratch(s), OpKind::matmul));
+}
+
+void Ops::rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) {
+  check_matrix({"rmsnorm", "x"}, x);
+  check({"rmsnorm", "y"}, y, x.shape, x.dtype);
+  check({"rmsnorm", "rstd"}, rstd, {x.dim(0)}, stat_type(x.dtype));
+  check({"rmsnorm", "w"}, w, {x.dim(1)}, x.dtype);
+  HLAT_CHECK(eps >= 0, "rmsnorm: eps {}", eps);
+  const Timed timed = count(OpKind::rmsnorm, 4 * numel(x), bytes_of({y, rstd, x, w}));
+  do_rmsnorm(y, rstd, x, w, eps);
+}
+
+void Ops::add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) {
+  check_matrix({"add_rmsnorm", "x"}, x);
+  check({"add_rmsnorm", "sum"}, sum, x.shape, x.dtype);
+  check({"add_rmsnorm", "delta"}, delta, x.shape, x.dtype);
+  check({"add_rmsnorm", "y"}, y, x.shape, x.dtype);
+  check({"add_rmsnorm", "rstd"}, rstd, {x.dim(0)}, stat_type(x.dtype));
+  check({"add_rmsnorm", "w"}, w, {x.dim(1)}, x.dtype);
+  HLAT_CHECK(!same_data(sum, y) && eps >= 0, "add_rmsnorm: sum {} is y, or eps {}", sum.str(), eps);
+  const Timed timed = count(OpKind::add_rmsnorm, 5 * numel(x), bytes_of({sum, y, rstd, x, delta, w}));
+  do_add_rmsnorm(sum, y, rstd, x, delta, w, eps);
+}
+
+void Ops::rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args) {
+  check_matrix({"rmsnorm_bwd", "x"}, x);
+  check({"rmsnorm_bwd", "dx"}, dx, x.shape, x.dtype);
+  check({"rmsnorm_bwd", "dy"}, dy, x.shape, x.dtype);
+  check({"rmsnorm_bwd", "w"}, w, {x.dim(1)}, x.dtype);
+  check({"rmsnorm_bwd", "rstd"}, rstd, {x.dim(0)}, stat_type(x.dtype));
+  check_shape({"rmsnorm_bwd", "dw"}, dw, {x.dim(1)});
+  HLAT_CHECK(accumulates(dw.dtype, x.dtype), "rmsnorm_bwd: dw {}, x {}", dw.str(), x.str());
+  HLAT_CHECK(!same_data(dx, x) && !(args.add_dx && same_data(dx, dy)), "rmsnorm_bwd: dx {} is x, or is dy with add_dx", dx.str());
+  const Timed timed = count(OpKind::rmsnorm_bwd, (args.add_dx ? 9 : 8) * numel(x),
+        bytes_of({dx, dw, dy, x, w, rstd}) + (args.add_dx ? bytes_of({dx}) : 0) + (args.accumulate_dw ? bytes_of({dw}) : 0));
+  const Scope scope(temp_);
+  do_rmsnorm_bwd(dx, dw, dy, x, w, rstd, args, scratch(rmsnorm_bwd_scratch(x.dim(0), x.dim(1)), OpKind::rmsnorm_bwd));
+}
+
+// Not counted: the table is made once, outside the step.
+void Ops::rope_table(Tensor table, double theta) {
+  check_matrix({"rope_table", "table"}, table);
+  HLAT_CHECK(table.dtype == stat_type(table.dtype) && table.dim(1) % 2 == 0, "rope_table: table {}", table.str());
+  HLAT_CHECK(theta > 0, "rope_table: theta {}", theta);
+  do_rope_table(table, theta);
+}
+
+void Ops::rope(Tensor qkv, Tensor table, AttentionShape s, int sign) {
+  check_attention("rope", qkv, s);
+  check_matrix({"rope", "table"}, table);
+  HLAT_CHECK(s.head_dim % 2 == 0 && (sign == 1 || sign == -1), "rope: head_dim {}, sign {}", s.head_dim, sign);
+  // A longer table serves shorter sequences.
+  HLAT_CHECK(table.dim(0) >= s.seq && table.dim(1) == s.head_dim && table.dtype == stat_type(qkv.dtype), "rope: table {}, qkv {}, seq {}",
+             table.str(), qkv.str(), s.seq);
+  const double rotated = static_cast<double>(s.tokens() * (s.heads + s.kv_heads) * s.head_dim);
+  const Timed timed = count(OpKind::rope, 3 * rotated,
+        2 * rotated * static_cast<double>(size_of(qkv.dtype)) +
+            static_cast<double>(s.seq * s.head_dim) * static_cast<double>(size_of(table.dtype)));
+  do_rope(qkv, table, s, sign);
+}
+
+void Ops::attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s) {
+  check_attention("attention", qkv, s);
+  check({"attention", "out"}, out, {s.tokens(), s.out_width()}, qkv.dtype);
+  check({"attention", "lse"}, lse, {s.batch, s.heads, s.seq}, stat_type(qkv.dtype));
+  HLAT_CHECK(!same_data(out, qkv), "attention: out {} is qkv", out.str());
+  const Timed timed = count(OpKind::attention, 4 * static_cast<double>(s.head_dim) * causal_pairs(s), bytes_of({out, lse, qkv}));
+  const Scope scope(temp_);
+  do_attention(out, lse, qkv, s, scratch(attention_scratch(s, qkv.dtype, false), OpKind::attention));
+}
+
+void Ops::attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s) {
+  check_attention("attention_bwd", qkv, s);
+  check({"attention_bwd", "dqkv"}, dqkv, qkv.shape, qkv.dtype);
+  check({"attention_bwd", "dout"}, dout, {s.tokens(), s.out_width()}, qkv.dtype);
+  check({"attention_bwd", "out"}, out, {s.tokens(), s.out_width()}, qkv.dtype);
+  check({"attention_bwd", "lse"}, lse, {s.batch, s.heads, s.seq}, stat_type(qkv.dtype));
+  HLAT_CHECK(!same_data(dqkv, qkv) && !same_data(dqkv, dout) && !same_data(dqkv, out), "attention_bwd: dqkv {} is an input", dqkv.str());
+  const Timed timed = count(OpKind::attention_bwd, 10 * static_cast<double>(s.head_dim) * causal_pairs(s), bytes_of({dqkv, dout, out, lse, qkv}));
+  const Scope scope(temp_);
+  do_attention_bwd(dqkv, dout, out, lse, qkv, s, scratch(attention_scratch(s, qkv.dtype, true), OpKind::attention_bwd));
+}
+
+void Ops::swiglu(Tensor y, Tensor gu) {
+  check_matrix({"swiglu", "y"}, y);
+  check({"swiglu", "gu"}, gu, {y.dim(0), 2 * y.dim(1)}, y.dtype);
+  const Timed timed = count(OpKind::swiglu, 5 * numel(y), bytes_of({y, gu}));
+  do_swiglu(y, gu);
+}
+
+void Ops::swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) {
+  check_matrix({"swiglu_bwd", "dy"}, dy);
+  check({"swiglu_bwd", "gu"}, gu, {dy.dim(0), 2 * dy.dim(1)}, dy.dtype);
+  check({"swiglu_bwd", "dgu"}, dgu, gu.shape, dy.dtype);
+  const Timed timed = count(OpKind::swiglu_bwd, 11 * numel(dy), bytes_of({dgu, dy, gu}));
+  do_swiglu_bwd(dgu, dy, gu);
+}
+
+void Ops::add(Tensor y, Tensor a, Tensor b) {
+  check_flat({"add", "y"}, y);
+  check({"add", "a"}, a, y.shape, y.dtype);
+  check({"add", "b"}, b, y.shape, y.dtype);
+  const Timed timed = count(OpKind::add, numel(y), bytes_of({y, a, b}));
+  do_add(y, a, b);
+}
+
+void Ops::cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) {
+  check_matrix({"cross_entropy_partial", "logits"}, logits);
+  check({"cross_entropy_partial", "stats"}, stats, {logits.dim(0), 3}, stat_type(logits.dtype));
+  check({"cross_entropy_partial", "targets"}, targets, {logits.dim(0)}, DType::i32);
+  HLAT_CHECK(first >= 0 && logits.dim(1) > 0, "cross_entropy_partial: first {}, logits {}", first, logits.str());
+  const Timed timed = count(OpKind::cross_entropy, 4 * numel(logits), bytes_of({stats, logits, targets}));
+  do_cross_entropy_partial(stats, logits, targets, first);
+}
+
+void Ops::cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) {
+  check({"cross_entropy_finish", "loss_sum"}, loss_sum, {1}, DType::f64);
+  HLAT_CHECK(stats.rank() == 2 && stats.dtype == stat_type(stats.dtype), "cross_entropy_finish: stats {}", stats.str());
+  check_shape({"cross_entropy_finish", "stats"}, stats, {stats.dim(0), 3});
+  check({"cross_entropy_finish", "targets"}, targets, {stats.dim(0)}, DType::i32);
+  const Timed timed = count(OpKind::cross_entropy, 4 * static_cast<double>(stats.dim(0)), bytes_of({loss_sum, stats, targets}));
+  do_cross_entropy_finish(loss_sum, stats, targets);
+}
+
+void Ops::cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) {
+  check_matrix({"cross_entropy_bwd", "logits"}, logits);
+  check({"cross_entropy_bwd", "dlogits"}, dlogits, logits.shape, logits.dtype);
+  check({"cross_entropy_bwd", "stats"}, stats, {logits.dim(0), 3}, stat_type(logits.dtype));
+  check({"cross_entropy_bwd", "targets"}, targets, {logits.dim(0)}, DType::i32);
+  HLAT_CHECK(first >= 0, "cross_entropy_bwd: first {}", first);
+  const Timed timed = count(OpKind::cross_entropy_bwd, 4 * numel(logits), bytes_of({dlogits, logits, stats, targets}));
+  do_cross_entropy_bwd(dlogits, logits, stats, targets, first, scale);
+}
+
+void Ops::cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, int64_t first_element) {
+  check_flat({"cast", "dst"}, dst);
+  check_flat({"cast", "src"}, src);
+  check_shape({"cast", "src"}, src, dst.shape);
+  HLAT_CHECK(stat_type(dst.dtype) == stat_type(src.dtype), "cast: {} to {}: f64 stays f64", src.str(), dst.str());
+  HLAT_CHECK(first_element >= 0, "cast: first_element {}", first_element);
+  const Timed timed = count(OpKind::cast, 0, bytes_of({dst, src}));
+  do_cast(dst, src, rounding, key, first_element);
+}
+
+void Ops::fill(Tensor t, double value) {
+  HLAT_CHECK(t.defined() && t.is_contiguous(), "fill: t {} has strides ({}, {})", t.str(), t.stride[0], t.stride[1]);
+  const Timed timed = count(OpKind::fill, 0, bytes_of({t}));
+  do_fill(t, value);
+}
+
+void Ops::fill_normal(Tensor t, double std, NoiseKey key, int64_t first_element) {
+  check_flat({"fill_normal", "t"}, t);
+  HLAT_CHECK(std >= 0 && first_element >= 0, "fill_normal: std {}, first_element {}", std, first_element);
+  const Timed timed = count(OpKind::fill_normal, numel(t), bytes_of({t}));
+  do_fill_normal(t, std, key, first_element);
+}
+
+void Ops::sum_squares(Tensor out, Tensor x) {
+  check({"sum_squares", "out"}, out, {1}, DType::f64);
+  check_flat({"sum_squares", "x"}, x);
+  const Timed timed = count(OpKind::sum_squares, 2 * numel(x), bytes_of({out, x}));
+  do_sum_squares(out, x);
+}
+
+void Ops::clip_scale(Tensor scale, Tensor sq, double max_norm) {
+  HLAT_CHECK(scale.shape == Shape({1}) && scale.dtype == stat_type(scale.dtype), "clip_scale: scale {}", scale.str());
+  HLAT_CHECK(sq.rank() == 1 && sq.dtype == DType::f64 && sq.is_contiguous(), "clip_scale: sq {}", sq.str());
+  HLAT_CHECK(max_norm >= 0, "clip_scale: max_norm {}", max_norm);
+  const Timed timed = count(OpKind::clip_scale, numel(sq) + 3, bytes_of({scale, sq}));
+  do_clip_scale(scale, sq, max_norm);
+}
+
+void Ops::adamw(const AdamwTensors& t, const AdamwScalars& s) {
+  check_flat({"adamw", "weight"}, t.weight);
+  const Shape& shape = t.weight.shape;
+  check_flat({"adamw", "m"}, t.m);
+  check_flat({"adamw", "grad"}, t.grad);
+  check_shape({"adamw", "grad"}, t.grad, shape);
+  check_shape({"adamw", "m"}, t.m, shape);
+  check({"adamw", "v"}, t.v, shape, t.m.dtype);
+  if (t.master.defined()) {
+    check({"adamw", "master"}, t.master, shape, stat_type(t.weight.dtype));
+    HLAT_CHECK(t.weight.dtype != DType::f32, "adamw: weight {} is its own master", t.weight.str());
+  }
+  check({"adamw", "scale"}, t.scale, {1}, stat_type(t.weight.dtype));
+  check({"adamw", "weight_sq"}, t.weight_sq, {1}, DType::f64);
+  HLAT_CHECK(s.step >= 1 && s.first_element >= 0, "adamw: step {}, first_element {}", s.step, s.first_element);
+  HLAT_CHECK(0 <= s.beta1 && s.beta1 < 1 && 0 <= s.beta2 && s.beta2 < 1 && s.eps >= 0, "adamw: beta1 {}, beta2 {}, eps {}", s.beta1,
+             s.beta2, s.eps);
+  // The weight is read only when it is its own master.
+  const Timed timed = count(OpKind::adamw, 18 * numel(t.weight),
+        bytes_of({t.weight, t.m, t.m, t.v, t.v, t.grad, t.scale, t.weight_sq}) +
+            (t.master.defined() ? bytes_of({t.master, t.master}) : bytes_of({t.weight})));
+  do_adamw(t, s);
+}
+
+void Ops::argmax(Tensor out, Tensor logits) {
+  check_matrix({"argmax", "logits"}, logits);
+  check({"argmax", "out"}, out, {logits.dim(0)}, DType::i32);
+  HLAT_CHECK(logits.dim(1) > 0, "argmax: logits {}", logits.str());
+  const Timed timed = count(OpKind::argmax, numel(logits), bytes_of({out, logits}));
+  do_argmax(out, logits);
+}
+
+}  // namespace hlat

@@ -1,0 +1,185 @@
+// The op set: the only arithmetic the model, the optimizer and the step know.
+// A public method checks the contract (shapes, dtypes, layout), counts the cost and reserves scratch; a backend
+// overrides only the body (do_*). Outputs come first, inputs next, scalars last. An op touches only its arguments.
+//
+// Activations and weights are f32 or bf16 (f64 in the reference backend); statistics are f32 (f64 there).
+// Unless said otherwise tensors are contiguous. Shape letters: B sequences, T tokens, N = B*T, D model, H query heads,
+// K kv heads, E head size, F ffn, V vocabulary.
+#pragma once
+
+#include <cstdint>
+
+#include "base/rng.h"
+#include "ops/cost.h"
+#include "tensor/region.h"
+#include "tensor/tensor.h"
+
+namespace hlat {
+
+// Packed attention input: row n of qkv is [q heads | k heads | v heads], (H + 2K) * E wide.
+struct AttentionShape {
+  int64_t batch = 0;
+  int64_t seq = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+
+  int64_t tokens() const { return batch * seq; }
+  int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
+  int64_t out_width() const { return heads * head_dim; }
+  bool operator==(const AttentionShape&) const = default;
+};
+
+enum class Rounding : uint8_t { nearest, stochastic };
+
+struct MatmulShape {
+  int64_t m = 0, n = 0, k = 0;
+  bool trans_a = false, trans_b = false, accumulate = false;
+  DType a = DType::f32, b = DType::f32, c = DType::f32;
+  bool operator==(const MatmulShape&) const = default;
+};
+
+struct AdamwTensors {
+  Tensor weight;      // what the model computes with
+  Tensor master;      // f32 copy, or undefined when the weight is its own master
+  Tensor m, v;        // moments
+  Tensor grad;        // accumulated gradient
+  Tensor scale;       // (1) f32: multiplies the gradient (clipping); device-side, so no host round trip
+  Tensor weight_sq;   // (1) f64: sum of squares of the new weights is written here
+};
+
+struct AdamwScalars {
+  float lr = 0, beta1 = 0.9f, beta2 = 0.95f, eps = 1e-8f, weight_decay = 0;
+  int64_t step = 1;  // 1 for the first update: bias correction
+  Rounding rounding = Rounding::nearest;
+  uint64_t seed = 0, stream = 0;  // noise: keyed by (seed, stream, step, element); see NoiseKey
+  int64_t first_element = 0;      // global index of element 0 of the tensors
+};
+
+class Ops {
+ public:
+  virtual ~Ops() = default;
+  Ops(const Ops&) = delete;
+  Ops& operator=(const Ops&) = delete;
+
+  // y[n] = table[ids[n]]
+  void embed(Tensor y /*(N, D)*/, Tensor ids /*(N) i32*/, Tensor table /*(V, D)*/);
+  // dtable[ids[n]] += dy[n], in order of n
+  void embed_bwd(Tensor dtable /*(V, D)*/, Tensor ids, Tensor dy /*(N, D)*/);
+
+  // c = op(a) op(b), or c += ... ; op(a) is (m, k), op(b) is (k, n). Rows may be strided, the last dimension is dense.
+  // a and b share a dtype; c is that dtype or f32. Sums are kept in f32 until the store.
+  struct MatmulArgs {
+    bool trans_a = false, trans_b = false, accumulate = false;
+  };
+  void matmul(Tensor c, Tensor a, Tensor b, MatmulArgs args);
+
+  // y = x * rstd * w, rstd = 1 / sqrt(mean(x^2) + eps)
+  void rmsnorm(Tensor y /*(N, D)*/, Tensor rstd /*(N)*/, Tensor x /*(N, D)*/, Tensor w /*(D)*/, double eps);
+  // sum = x + delta (rounded to its dtype), then y, rstd as rmsnorm(sum). sum may alias x or delta.
+  void add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps);
+  struct NormBwdArgs {
+    bool add_dx = false;         // dx += instead of dx =
+    bool accumulate_dw = false;  // dw += instead of dw =
+  };
+  // dx may alias dy unless add_dx is set.
+  void rmsnorm_bwd(Tensor dx, Tensor dw /*(D)*/, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args);
+
+  // Row t holds cos(t * f_i) for i in [0, E/2), then sin(t * f_i); f_i = theta^(-2i/E). Angles in double.
+  void rope_table(Tensor table /*(T, E) f32*/, double theta);
+  // In place on the q and k heads of qkv, rotate-half pairing (i, i + E/2); sign -1 is the inverse (and the backward).
+  void rope(Tensor qkv /*(N, (H+2K)E)*/, Tensor table /*(T, E)*/, AttentionShape s, int sign);
+
+  // Causal softmax attention, scale 1/sqrt(E). lse[b, h, t] is the log-sum-exp of scaled scores.
+  void attention(Tensor out /*(N, H*E)*/, Tensor lse /*(B, H, T)*/, Tensor qkv, AttentionShape s);
+  void attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s);
+
+  // gu = [gate | up] per row; y = silu(gate) * up
+  void swiglu(Tensor y /*(N, F)*/, Tensor gu /*(N, 2F)*/);
+  void swiglu_bwd(Tensor dgu /*(N, 2F), may alias gu*/, Tensor dy /*(N, F)*/, Tensor gu /*(N, 2F)*/);
+
+  void add(Tensor y, Tensor a, Tensor b);  // y may alias a or b
+
+  // Vocabulary-parallel cross-entropy in three parts; columns hold vocabulary [first, first + V). A negative target is ignored.
+  // stats[n] = {max, sum of exp(logit - max), target logit or 0 when it is not in this shard}
+  void cross_entropy_partial(Tensor stats /*(N, 3)*/, Tensor logits /*(N, V)*/, Tensor targets /*(N) i32*/, int64_t first);
+  // loss_sum += sum over n of log(sumexp) + max - target
+  void cross_entropy_finish(Tensor loss_sum /*(1) f64*/, Tensor stats, Tensor targets);
+  // dlogits = scale * (softmax - onehot); dlogits may alias logits
+  void cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale);
+
+  // dst = src, rounded. The key matters only for stochastic rounding to bf16.
+  void cast(Tensor dst, Tensor src, Rounding rounding = Rounding::nearest, NoiseKey key = {}, int64_t first_element = 0);
+  void fill(Tensor t, double value);
+  // Element e of the tensor is std * normal(key, first_element + e).
+  void fill_normal(Tensor t, double std, NoiseKey key, int64_t first_element = 0);
+
+  void sum_squares(Tensor out /*(1) f64*/, Tensor x);  // out = sum of x^2
+  // scale = min(1, max_norm / (sqrt(sum sq) + 1e-6)), or 1 when max_norm is 0
+  void clip_scale(Tensor scale /*(1) f32*/, Tensor sq /*(P) f64*/, double max_norm);
+  // One fused pass: unscale, moments, decoupled decay, update, rounding.
+  void adamw(const AdamwTensors& t, const AdamwScalars& s);
+
+  void argmax(Tensor out /*(N) i32*/, Tensor logits /*(N, V)*/);  // lowest index wins ties
+
+  const Cost& cost() const { return cost_; }
+  void reset_cost() { cost_ = {}; }
+  // Also measure wall time per op, and per shape for matmul (backends that return when the work is done).
+  void set_timing(bool on) { timing_ = on; }
+
+  // Bytes of scratch an op needs beyond its arguments, a pure function of shape (and of this machine's backend).
+  virtual size_t matmul_scratch(const MatmulShape&) const { return 0; }
+  virtual size_t attention_scratch(const AttentionShape&, DType, bool /*backward*/) const { return 0; }
+  virtual size_t rmsnorm_bwd_scratch(int64_t /*rows*/, int64_t /*width*/) const { return 0; }
+
+ protected:
+  explicit Ops(Region& temp) : temp_(temp) {}
+
+  virtual void do_embed(Tensor y, Tensor ids, Tensor table) = 0;
+  virtual void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy) = 0;
+  virtual void do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) = 0;
+  virtual void do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) = 0;
+  virtual void do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) = 0;
+  virtual void do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args, Tensor scratch) = 0;
+  virtual void do_rope_table(Tensor table, double theta) = 0;
+  virtual void do_rope(Tensor qkv, Tensor table, AttentionShape s, int sign) = 0;
+  virtual void do_attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) = 0;
+  virtual void do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) = 0;
+  virtual void do_swiglu(Tensor y, Tensor gu) = 0;
+  virtual void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) = 0;
+  virtual void do_add(Tensor y, Tensor a, Tensor b) = 0;
+  virtual void do_cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) = 0;
+  virtual void do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) = 0;
+  virtual void do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) = 0;
+  virtual void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, int64_t first_element) = 0;
+  virtual void do_fill(Tensor t, double value) = 0;
+  virtual void do_fill_normal(Tensor t, double std, NoiseKey key, int64_t first_element) = 0;
+  virtual void do_sum_squares(Tensor out, Tensor x) = 0;
+  virtual void do_clip_scale(Tensor scale, Tensor sq, double max_norm) = 0;
+  virtual void do_adamw(const AdamwTensors& t, const AdamwScalars& s) = 0;
+  virtual void do_argmax(Tensor out, Tensor logits) = 0;
+
+ private:
+  // Adds its lifetime to the op's seconds when timing is on.
+  class Timed {
+   public:
+    Timed(OpCost* op, OpCost* detail);
+    ~Timed();
+    Timed(const Timed&) = delete;
+    Timed& operator=(const Timed&) = delete;
+
+   private:
+    OpCost* op_;
+    OpCost* detail_;
+    double start_ = 0;
+  };
+
+  [[nodiscard]] Timed count(OpKind kind, double flops, double bytes, const MatmulShape* shape = nullptr);
+  Tensor scratch(size_t bytes, OpKind kind);  // undefined when bytes is 0
+
+  Region& temp_;
+  Cost cost_;
+  bool timing_ = false;
+};
+
+}  // namespace hlat

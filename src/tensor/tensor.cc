@@ -1,0 +1,64 @@
+#include "tensor/tensor.h"
+
+namespace hlat {
+
+std::string Shape::str() const {
+  std::string s = "(";
+  for (int i = 0; i < rank; ++i) s += fmt::format("{}{}", i ? ", " : "", (*this)[i]);
+  return s + ")";
+}
+
+Tensor Tensor::contiguous(void* data, DType dtype, const Shape& shape) {
+  Tensor t;
+  t.data = data;
+  t.dtype = dtype;
+  t.shape = shape;
+  int64_t step = 1;
+  for (int i = shape.rank - 1; i >= 0; --i) {
+    t.stride[static_cast<size_t>(i)] = step;
+    step *= shape[i];
+  }
+  return t;
+}
+
+bool Tensor::is_contiguous() const {
+  int64_t step = 1;
+  for (int i = rank() - 1; i >= 0; --i) {
+    if (dim(i) != 1 && stride[static_cast<size_t>(i)] != step) return false;
+    step *= dim(i);
+  }
+  return true;
+}
+
+namespace {
+
+void* advance(void* data, int64_t elements, DType dtype) {
+  return data == nullptr ? nullptr : static_cast<std::byte*>(data) + elements * static_cast<int64_t>(size_of(dtype));
+}
+
+}  // namespace
+
+Tensor Tensor::rows(int64_t begin, int64_t end) const {
+  HLAT_CHECK(rank() >= 1 && 0 <= begin && begin <= end && end <= dim(0), "rows [{}, {}) of {}", begin, end, str());
+  Tensor t = *this;
+  t.data = advance(data, begin * stride[0], dtype);
+  t.shape.dim[0] = end - begin;
+  return t;
+}
+
+Tensor Tensor::cols(int64_t begin, int64_t end) const {
+  HLAT_CHECK(rank() == 2 && 0 <= begin && begin <= end && end <= dim(1), "columns [{}, {}) of {}", begin, end, str());
+  Tensor t = *this;
+  t.data = advance(data, begin * stride[1], dtype);
+  t.shape.dim[1] = end - begin;
+  return t;
+}
+
+Tensor Tensor::reshape(const Shape& to) const {
+  HLAT_CHECK(is_contiguous() && to.numel() == numel(), "{} to {}", str(), to.str());
+  return contiguous(data, dtype, to);
+}
+
+std::string Tensor::str() const { return fmt::format("{}{}", name_of(dtype), shape.str()); }
+
+}  // namespace hlat

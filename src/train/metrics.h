@@ -1,0 +1,52 @@
+// What is recorded of every optimizer step, and metrics.jsonl: one JSON object per line, on disk when write() returns.
+// `scalars` is the only list of fields; JSON keys, TensorBoard tags and tests follow it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+
+#include "base/file.h"
+
+namespace hlat {
+
+struct StepMetrics {
+  int64_t step = 0;                                         // 1 is the first
+  int64_t tokens = 0;                                       // trained on so far, this step included
+  double loss = 0;                                          // nats per token
+  double floor = std::numeric_limits<double>::quiet_NaN();  // exact entropy of the batch's targets; NaN: unknown, not written
+  double grad_norm = 0;                                     // global, before clipping
+  double param_norm = 0;
+  double lr = 0;
+  double step_s = 0;
+  double tokens_per_s = 0;
+  double mfu = 0;
+  double hfu = 0;
+  double data_wait_s = 0;
+};
+
+// Calls visit(name, value) for every field that is recorded, step and tokens aside, in the order of the record.
+template <class Visit>
+void scalars(const StepMetrics& m, const Visit& visit) {
+  visit("loss", m.loss);
+  if (m.floor == m.floor) visit("floor", m.floor);
+  visit("grad_norm", m.grad_norm);
+  visit("param_norm", m.param_norm);
+  visit("lr", m.lr);
+  visit("step_s", m.step_s);
+  visit("tokens_per_s", m.tokens_per_s);
+  visit("mfu", m.mfu);
+  visit("hfu", m.hfu);
+  visit("data_wait_s", m.data_wait_s);
+}
+
+class MetricsWriter {
+ public:
+  explicit MetricsWriter(const std::filesystem::path& file);  // appends
+  void write(const StepMetrics& m);                           // Error when the line cannot be stored, as on a full disk
+
+ private:
+  OutputFile file_;
+};
+
+}  // namespace hlat

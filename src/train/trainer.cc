@@ -1,0 +1,102 @@
+#include "train/trainer.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "base/format.h"
+#include "optim/schedule.h"
+#include "train/sample.h"
+
+namespace hlat {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
+
+// Means over the run, built step by step.
+class Tally {
+ public:
+  explicit Tally(int64_t steps) : last_(std::min<int64_t>(steps, std::max<int64_t>(1, std::min<int64_t>(20, steps / 20)))), steps_(steps) {}
+
+  void add(const StepMetrics& m, int64_t tokens) {
+    if (m.step > steps_ - last_) loss_ += m.loss;
+    if (m.step > 1 || steps_ == 1) seconds_ += m.step_s, tokens_ += tokens;
+  }
+  void finish(TrainSummary& s, const TrainPlan& plan, int64_t tokens_per_step) const {
+    s.steps = steps_;
+    s.loss = loss_ / static_cast<double>(last_);
+    s.loss_steps = last_;
+    s.tokens_per_s = static_cast<double>(tokens_) / seconds_;
+    s.mfu = s.tokens_per_s * plan.model_flops_per_token / plan.peak_flops;
+    s.hfu = s.tokens_per_s / static_cast<double>(tokens_per_step) * plan.executed_flops_per_step / plan.peak_flops;
+  }
+
+ private:
+  int64_t last_, steps_;
+  double loss_ = 0, seconds_ = 0;
+  int64_t tokens_ = 0;
+};
+
+}  // namespace
+
+void check_plan(const MemoryPlan& planned, const MemoryPlan& used) {
+  for (size_t i = 0; i < kPurposes; ++i)
+    HLAT_CHECK(planned.bytes[i] == used.bytes[i], "region {}: planned {} bytes, the step used {}", name_of(static_cast<Purpose>(i)), planned.bytes[i],
+               used.bytes[i]);
+}
+
+TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend, const EmbeddedCorpus& corpus, RunFolder& folder, Progress& progress) {
+  const auto start = Clock::now();
+  PlannedMemory planned(backend.device(), plan.memory);
+  const auto ops = backend.make_ops(planned.memory()[Purpose::temp]);
+  StepRunner runner(config, precision_of(config.train.precision), planned.memory(), *ops, &backend.device());
+  runner.init_weights();
+
+  const TrainConfig& t = config.train;
+  Lanes lanes(corpus, t.global_batch, t.seq_len);
+  const int64_t tokens_per_step = t.global_batch * t.seq_len;
+  const int64_t schedule_end = config.optim.schedule_steps > 0 ? config.optim.schedule_steps : t.steps;
+  TrainSummary summary;
+  Tally tally(t.steps);
+  for (int64_t step = 1; step <= t.steps; ++step) {
+    const auto begin = Clock::now();
+    double floor = 0;
+    const auto fill = [&](int64_t micro, int32_t* inputs, int32_t* targets) {
+      floor += lanes.next(micro * t.micro_batch, t.micro_batch, inputs, targets) / static_cast<double>(runner.micros());
+    };
+    const double lr = learning_rate(config.optim, step, schedule_end);
+    const StepResult r = runner.step(step, lr, fill);
+    const double step_s = seconds_between(begin, Clock::now());
+    const double rate = static_cast<double>(tokens_per_step) / step_s;
+    const StepMetrics m{.step = step,
+                        .tokens = step * tokens_per_step,
+                        .loss = r.loss,
+                        .floor = floor,
+                        .grad_norm = r.grad_norm,
+                        .param_norm = r.param_norm,
+                        .lr = lr,
+                        .step_s = step_s,
+                        .tokens_per_s = rate,
+                        .mfu = rate * plan.model_flops_per_token / plan.peak_flops,
+                        .hfu = plan.executed_flops_per_step / step_s / plan.peak_flops,
+                        .data_wait_s = r.data_wait_s};
+    folder.record(m);
+    progress.step(m);
+    tally.add(m, tokens_per_step);
+    if (step == 1) {
+      check_plan(plan.memory, planned.memory().high_water());
+      folder.log().info("step 1: memory used equals the plan, {}", format_bytes(plan.memory.total()));
+    }
+  }
+  progress.finish();
+  tally.finish(summary, plan, tokens_per_step);
+  summary.floor = corpus.entropy_per_token();
+  summary.planned = plan.memory;
+  summary.used = planned.memory().high_water();
+  summary.samples = sample_texts(runner, config, corpus.tokenizer(), config.run.sample_lines);
+  summary.seconds = seconds_between(start, Clock::now());
+  return summary;
+}
+
+}  // namespace hlat

@@ -1,0 +1,43 @@
+// The training loop: planned memory, steps, records, and a summary at the end.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "data/corpus.h"
+#include "data/lanes.h"
+#include "train/progress.h"
+#include "train/run_folder.h"
+#include "train/step_runner.h"
+
+namespace hlat {
+
+// What the dry run and the machine say beforehand.
+struct TrainPlan {
+  MemoryPlan memory;
+  double model_flops_per_token = 0;
+  double executed_flops_per_step = 0;
+  double peak_flops = 0;
+};
+
+struct TrainSummary {
+  int64_t steps = 0;
+  double loss = 0;          // mean over the last steps
+  int64_t loss_steps = 0;   // how many those are
+  double floor = 0;         // entropy of the corpus, nats per token
+  double tokens_per_s = 0;  // over all steps but the first
+  double mfu = 0, hfu = 0;
+  double seconds = 0;
+  MemoryPlan planned, used;
+  std::vector<std::string> samples;
+};
+
+// Trains config.train.steps steps and leaves its records in `folder`. Memory use is compared with the plan at step 1:
+// a difference is a bug and ends the run.
+TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend, const EmbeddedCorpus& corpus, RunFolder& folder, Progress& progress);
+
+// Error unless the high-water mark of every region equals its plan.
+void check_plan(const MemoryPlan& planned, const MemoryPlan& used);
+
+}  // namespace hlat

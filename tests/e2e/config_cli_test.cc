@@ -1,0 +1,93 @@
+// The command line around the configuration: what is printed where, and the exit codes.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "support/run_binary.h"
+#include "support/temp_dir.h"
+
+namespace hlat::test {
+namespace {
+
+const std::string kNano = HLAT_SOURCE_DIR "/configs/nano.yaml";
+
+TEST(CliConfig, PrintsWhatItReadsBack) {
+  const RunResult first = run_binary({"config", "--config", kNano, "train.steps=77", "run.dir=with 'quotes' and \"more\""});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(first.err, "");
+  EXPECT_NE(first.out.find("\n  steps: 77\n"), std::string::npos) << first.out;
+  const TempDir dir;
+  const RunResult second = run_binary({"config", "--config", dir.write("config.yaml", first.out)});
+  EXPECT_EQ(second.out, first.out) << second.err;
+}
+
+TEST(CliConfig, JsonIsOneObject) {
+  const RunResult r = run_binary({"config", "--config", kNano, "--json", "optim.lr=0.5"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const nlohmann::json json = nlohmann::json::parse(r.out);
+  EXPECT_EQ(json["optim"]["lr"], 0.5);
+  EXPECT_EQ(json["model"]["preset"], "nano");
+}
+
+TEST(CliConfig, ReferenceIsTheCommittedPage) {
+  const RunResult r = run_binary({"config", "--reference"});
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(r.out, slurp(HLAT_SOURCE_DIR "/docs/config.md"));
+}
+
+TEST(CliConfig, HelpListsEveryKeyOfTheJson) {
+  const RunResult help = run_binary({"config", "--help"});
+  ASSERT_EQ(help.exit_code, 0) << help.err;
+  const nlohmann::json json = nlohmann::json::parse(run_binary({"config", "--json"}).out);
+  ASSERT_FALSE(json.empty());
+  for (const auto& [section, keys] : json.items()) {
+    for (const auto& [key, value] : keys.items()) {
+      EXPECT_NE(help.out.find("\n  " + section + "." + key + "="), std::string::npos) << section << "." << key;
+    }
+  }
+}
+
+TEST(CliConfig, BadInputEndsWithTwoAndWritesNothing) {
+  const TempDir dir;
+  dir.write("c.yaml", "train:\n  steps: ten\n  seq_len: 8\nmodle: {}\n");
+  const RunResult r = run_binary({"config", "--config", "c.yaml", "run.dir=made", "optim.lr=-1"}, dir.path());
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_EQ(r.out, "");
+  EXPECT_EQ(r.err,
+            "c.yaml:2: train.steps = ten: must be an integer from 1 to 2147483647\n"
+            "c.yaml:4: modle: unknown section; did you mean model?\n"
+            "command line: optim.lr = -1: must be a number above 0 and at most 100\n");
+  EXPECT_FALSE(std::filesystem::exists(dir.path("made")));
+}
+
+TEST(CliConfig, WrongWordsEndWithTwo) {
+  const std::vector<std::vector<std::string>> lines = {
+      {"config", "--config", "/nowhere/c.yaml"},
+      {"config", "--config", ""},
+      {"config", "--config"},
+      {"config", "--frob"},
+      {"config", "--config", kNano, "train"},
+      {"frobnicate"},
+      {"config", "--json", "--reference"},
+  };
+  for (const auto& line : lines) {
+    const RunResult r = run_binary(line);
+    EXPECT_EQ(r.exit_code, 2) << line.back();
+    EXPECT_EQ(r.out, "") << line.back();
+    EXPECT_NE(r.err, "") << line.back();
+  }
+}
+
+TEST(Cli, HelpAndVersion) {
+  const RunResult version = run_binary({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_EQ(version.out.find("hlat "), 0u) << version.out;
+  const RunResult bare = run_binary({});
+  EXPECT_EQ(bare.exit_code, 0);
+  EXPECT_EQ(bare.out, run_binary({"--help"}).out);
+  EXPECT_NE(bare.out.find("config"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hlat::test

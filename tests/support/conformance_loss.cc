@@ -1,0 +1,144 @@
+// Rows of the vocabulary-parallel cross-entropy and of the reductions beside it.
+#include <algorithm>
+#include <cmath>
+
+#include "support/conformance.h"
+
+namespace hlat {
+namespace {
+
+// Every target a shard can meet: inside, outside on both sides, ignored.
+std::vector<int32_t> some_targets(int64_t n, int64_t vocab) {
+  std::vector<int32_t> targets;
+  for (int64_t i = 0; i < n; ++i)
+    targets.push_back(i % 4 == 3 ? (i % 8 == 3 ? -1 : -100) : static_cast<int32_t>((i * 7 + vocab - 1) % vocab));
+  return targets;
+}
+
+// The maximum and the target logit are copies; the sum is of positive terms, each an exponential of a non-positive number
+// (whose argument rounds by at most |x| exp(x) < 1 unit), possibly rescaled once per block.
+Tolerance stats_tolerance(const Twin& stats, int64_t vocab) {
+  std::vector<double> magnitude = to_f64(stats.ref);
+  for (size_t i = 0; i < magnitude.size(); ++i) magnitude[i] = i % 3 == 1 ? std::abs(magnitude[i]) : 0;
+  return {.units = sum_units(vocab) + 16, .magnitude = magnitude, .rounded = false};
+}
+
+// scale * (p + onehot), with p below 1 and off by its argument: logits further than 104 below the maximum vanish in f32.
+Tolerance bwd_tolerance(const Twin& logits, const Twin& stats, const std::vector<int32_t>& targets, int64_t first, double scale) {
+  const int64_t vocab = logits.ref.dim(1);
+  std::vector<double> magnitude;
+  for (int64_t n = 0; n < logits.ref.dim(0); ++n) {
+    for (int64_t v = 0; v < vocab; ++v) {
+      const int32_t target = targets[static_cast<size_t>(n)];
+      const double x = row(logits.ref, n)[v] - row(stats.ref, n)[0];
+      const double p = std::exp(x) / row(stats.ref, n)[1] * (1 + std::min(std::abs(x), 104.0));
+      magnitude.push_back(target < 0 ? 0 : scale * (p + (target == first + v ? 1 : 0)));
+    }
+  }
+  return {.units = 12, .magnitude = magnitude};
+}
+
+// One shard of a vocabulary that begins at `first`.
+void cross_entropy(Lab& lab, int64_t n, int64_t vocab, double std, int64_t first, bool alias) {
+  const std::vector<int32_t> labels = some_targets(n, first + vocab + 2);
+  const double scale = 1.0 / 7;
+  const Twin logits = lab.input({n, vocab}, "logits", std), targets = lab.ids(labels), exact = lab.stat({n, 3});
+  lab.run([&](Ops& ops, const View& at) { ops.cross_entropy_partial(at(exact), at(logits), at(targets), first); });
+  lab.expect("stats", exact, stats_tolerance(exact, vocab));
+
+  const Twin stats = lab.rounded(DType::f32, exact), loss = lab.values(DType::f64, {1}, {0.25});
+  lab.run([&](Ops& ops, const View& at) { ops.cross_entropy_finish(at(loss), at(stats), at(targets)); });
+  double magnitude = 0.25;
+  for (int64_t i = 0; i < n; ++i)
+    magnitude += std::abs(std::log(row(stats.ref, i)[1])) + std::abs(row(stats.ref, i)[0]) + std::abs(row(stats.ref, i)[2]);
+  lab.expect("loss", loss, {.units = 4, .magnitude = {magnitude}});
+
+  const Tolerance tolerance = bwd_tolerance(logits, stats, labels, first, scale);
+  const Twin dlogits = alias ? logits : lab.output({n, vocab});
+  lab.run([&](Ops& ops, const View& at) { ops.cross_entropy_bwd(at(dlogits), at(logits), at(stats), at(targets), first, scale); });
+  lab.expect("dlogits", dlogits, tolerance);
+}
+
+// stats of shards merge to those of the whole: m = max, s = sum of s_i exp(m_i - m), target = sum.
+void merge(std::vector<double>& whole, const std::vector<double>& part) {
+  for (size_t i = 0; i < whole.size(); i += 3) {
+    const double max = std::max(whole[i], part[i]);
+    whole[i + 1] = whole[i + 1] * std::exp(whole[i] - max) + part[i + 1] * std::exp(part[i] - max);
+    whole[i] = max;
+    whole[i + 2] += part[i + 2];
+  }
+}
+
+void sharded(Lab& lab, int64_t n, const std::vector<int64_t>& bounds, double std) {
+  const int64_t vocab = bounds.back();
+  const std::vector<int32_t> labels = some_targets(n, vocab);
+  const Twin logits = lab.input({n, vocab}, "logits", std), targets = lab.ids(labels), whole = lab.stat({n, 3}),
+             dwhole = lab.output({n, vocab});
+  lab.run([&](Ops& ops, const View& at) { ops.cross_entropy_partial(at(whole), at(logits), at(targets), 0); });
+  std::vector<double> merged;
+  std::vector<Twin> shards;
+  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+    const Twin view = logits.cols(bounds[i], bounds[i + 1]), stats = lab.stat({n, 3});
+    const Twin& shard = shards.emplace_back(lab.values(view.ref.shape, to_f64(view.ref)));
+    lab.run([&](Ops& ops, const View& at) { ops.cross_entropy_partial(at(stats), at(shard), at(targets), bounds[i]); });
+    if (merged.empty()) {
+      merged = to_f64(stats.test);
+    } else {
+      merge(merged, to_f64(stats.test));
+    }
+  }
+  from_f64(whole.test, merged);
+  lab.expect("merged stats", whole, stats_tolerance(whole, vocab));
+
+  const Twin stats = lab.rounded(DType::f32, whole);
+  lab.run([&](Ops& ops, const View& at) { ops.cross_entropy_bwd(at(dwhole), at(logits), at(stats), at(targets), 0, 1.0); });
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const Twin dshard = lab.output(shards[i].ref.shape);
+    lab.run([&](Ops& ops, const View& at) { ops.cross_entropy_bwd(at(dshard), at(shards[i]), at(stats), at(targets), bounds[i], 1.0); });
+    from_f64(dshard.ref, to_f64(dwhole.ref.cols(bounds[i], bounds[i + 1])));
+    lab.expect("dlogits of a shard", dshard, bwd_tolerance(shards[i], stats, labels, bounds[i], 1.0));
+  }
+}
+
+// The result is f64; partial sums may be f32 over short runs.
+void sum_squares(Lab& lab, const Shape& shape) {
+  const Twin x = lab.input(shape, "x"), out = lab.output(DType::f64, {1});
+  lab.run([&](Ops& ops, const View& at) { ops.sum_squares(at(out), at(x)); });
+  lab.expect("out", out, {.units = 64});
+}
+
+// Few distinct values, so ties are everywhere.
+void argmax(Lab& lab, int64_t n, int64_t vocab) {
+  std::vector<double> values = normals(n * vocab, "logits");
+  for (double& v : values) v = std::round(v * 2) - 100;
+  const Twin logits = lab.values({n, vocab}, values);
+  const Twin out{lab.memory().zeros(DType::i32, {n}), lab.memory().zeros(DType::i32, {n}), lab.memory().zeros(DType::i32, {n})};
+  lab.run([&](Ops& ops, const View& at) { ops.argmax(at(out), at(logits)); });
+  lab.expect("out", out, {.rounded = false});
+}
+
+}  // namespace
+
+void add_loss_rows(Table& table) {
+  struct Size {
+    int64_t n, vocab;
+  };
+  for (const Size s : {Size{1, 1}, Size{1, 7}, Size{9, 7}, Size{33, 1000}, Size{4, 4099}}) {
+    for (const double std : {1.0, 30.0, 3000.0}) {
+      for (const int64_t first : {int64_t{0}, int64_t{5}}) {
+        for (const bool alias : {false, true})
+          table.push_back({"cross_entropy", fmt::format("n{} v{} std {} first {}{}", s.n, s.vocab, std, first, alias ? " alias" : ""),
+                           [=](Lab& lab) { cross_entropy(lab, s.n, s.vocab, std, first, alias); }});
+      }
+    }
+    table.push_back({"argmax", fmt::format("n{} v{}", s.n, s.vocab), [s](Lab& lab) { argmax(lab, s.n, s.vocab); }});
+  }
+  for (const auto& bounds : {std::vector<int64_t>{0, 7}, std::vector<int64_t>{0, 3, 4, 7}, std::vector<int64_t>{0, 500, 1000}})
+    for (const double std : {1.0, 1000.0})
+      table.push_back({"cross_entropy", fmt::format("{} shards of {} std {}", bounds.size() - 1, bounds.back(), std),
+                       [=](Lab& lab) { sharded(lab, 9, bounds, std); }});
+  for (const Shape& shape : {Shape{1}, Shape{17}, Shape{3, 1000}, Shape{70001}})
+    table.push_back({"sum_squares", shape.str(), [shape](Lab& lab) { sum_squares(lab, shape); }});
+}
+
+}  // namespace hlat

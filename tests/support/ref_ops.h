@@ -1,0 +1,47 @@
+// RefOps: the reference backend. Every op forward and backward in double precision with plain loops, one formula per
+// line, no blocking and no threads. Weights, activations, gradients, moments and statistics are f64; ids are i32.
+// Backward formulas are written by hand; ref_ops_test.cc compares them with complex-step derivatives of scalar_llama.h.
+// ref_ops.cc: data movement, matmul, norm, RoPE, SwiGLU. ref_attention.cc: attention. ref_loss.cc: loss and optimizer.
+#pragma once
+
+#include "ops/ops.h"
+
+namespace hlat {
+
+class RefOps : public Ops {
+ public:
+  explicit RefOps(Region& temp) : Ops(temp) {}
+
+ protected:
+  void do_embed(Tensor y, Tensor ids, Tensor table) override;
+  void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy) override;
+  void do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) override;
+  void do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) override;
+  void do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) override;
+  void do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args, Tensor scratch) override;
+  void do_rope_table(Tensor table, double theta) override;
+  void do_rope(Tensor qkv, Tensor table, AttentionShape s, int sign) override;
+  void do_attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) override;
+  void do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) override;
+  void do_swiglu(Tensor y, Tensor gu) override;
+  void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) override;
+  void do_add(Tensor y, Tensor a, Tensor b) override;
+  void do_cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) override;
+  void do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) override;
+  void do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) override;
+  void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, int64_t first_element) override;
+  void do_fill(Tensor t, double value) override;
+  void do_fill_normal(Tensor t, double std, NoiseKey key, int64_t first_element) override;
+  void do_sum_squares(Tensor out, Tensor x) override;
+  void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
+  void do_adamw(const AdamwTensors& t, const AdamwScalars& s) override;
+  void do_argmax(Tensor out, Tensor logits) override;
+};
+
+// Row `i` of an f64 matrix, or element i of an f64 vector.
+inline double* row(const Tensor& t, int64_t i = 0) {
+  HLAT_CHECK(t.dtype == DType::f64, "the reference backend is f64 only, not {}", t.str());
+  return t.as<double>() + i * t.stride[0];
+}
+
+}  // namespace hlat

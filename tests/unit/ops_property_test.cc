@@ -1,0 +1,272 @@
+// Properties every backend has beside agreement with the reference: rounding is unbiased and keyed, random fills have the
+// right moments and do not depend on how a tensor is split, attention does not look ahead, the same call gives the same bits.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "backend/cpu/cpu_ops.h"
+#include "backend/null/null_ops.h"
+#include "support/conformance.h"
+
+namespace hlat {
+namespace {
+
+bool same_bits(const Tensor& a, const Tensor& b) { return a.bytes() == b.bytes() && std::memcmp(a.data, b.data, a.bytes()) == 0; }
+
+class OpsProperty : public ::testing::TestWithParam<Backend> {
+ protected:
+  OpsProperty() : memory_(GetParam().allocate), ops_(GetParam().make(temp_)) {}
+
+  // Runs on a temp region of just the size a dry run asks for.
+  template <class Body>
+  void run(const Body& body) {
+    Region measured = Region::measuring(Purpose::temp);
+    NullOps null(measured, ops_.get());
+    body(static_cast<Ops&>(null));
+    temp_ = memory_.region(Purpose::temp, measured.high_water());
+    body(*ops_);
+    GetParam().sync();
+  }
+  Tensor vector(DType dtype, const std::vector<double>& v) { return memory_.from(dtype, {static_cast<int64_t>(v.size())}, v); }
+  Tensor stochastic(const Tensor& src, const NoiseKey& key, int64_t first = 0) {
+    const Tensor dst = memory_.zeros(DType::bf16, src.shape);
+    run([&](Ops& ops) { ops.cast(dst, src, Rounding::stochastic, key, first); });
+    return dst;
+  }
+
+  HostMemory memory_;
+  Region temp_;
+  std::unique_ptr<Ops> ops_;
+};
+
+constexpr NoiseKey kKey{.seed = 3, .stream = 4, .purpose = Noise::cast, .step = 5};
+
+TEST_P(OpsProperty, NearestCastBreaksTiesToEven) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const std::vector<std::pair<double, double>> cases = {
+      {1 + 0x1p-8, 1},
+      {1 + 3 * 0x1p-8, 1 + 0x1p-6},
+      {-1 - 0x1p-8, -1},
+      {1 + 0x1p-8 + 0x1p-23, 1 + 0x1p-7},
+      {0, 0},
+      {std::numeric_limits<float>::max(), inf},
+      {-inf, -inf},
+      {0x1p-133, 0x1p-133},
+      {0x1p-134, 0},
+      {3.0, 3.0},
+  };
+  for (size_t repeat = 0; repeat < 4; ++repeat) {  // at several offsets inside a vector register
+    std::vector<double> in(repeat, 1.0), expected(repeat, 1.0);
+    for (const auto& [value, rounded] : cases) in.push_back(value), expected.push_back(rounded);
+    const Tensor src = vector(DType::f32, in), dst = memory_.zeros(DType::bf16, src.shape), back = memory_.zeros(DType::f32, src.shape);
+    run([&](Ops& ops) { ops.cast(dst, src), ops.cast(back, dst); });
+    EXPECT_EQ(to_f64(dst), expected);
+    EXPECT_EQ(to_f64(back), expected);
+  }
+}
+
+TEST_P(OpsProperty, CastKeepsNanAndInfinity) {
+  const Tensor src = vector(DType::f32, {std::nan(""), std::numeric_limits<double>::infinity()});
+  for (const Rounding rounding : {Rounding::nearest, Rounding::stochastic}) {
+    const Tensor dst = memory_.zeros(DType::bf16, {2});
+    run([&](Ops& ops) { ops.cast(dst, src, rounding, kKey); });
+    EXPECT_TRUE(std::isnan(load_f64(dst, 0)));
+    EXPECT_EQ(load_f64(dst, 1), std::numeric_limits<double>::infinity());
+  }
+}
+
+// n independent choices between two neighbours one ulp apart: the mean has deviation ulp * sqrt(f (1 - f) / n).
+TEST_P(OpsProperty, StochasticRoundingIsUnbiased) {
+  const int64_t n = 4096;
+  const int steps = 64;
+  for (const double value : {1 + 0x1p-8, 1 + 0x1p-12, 1 + 0x1p-7 - 0x1p-12, -3.3, 1e-20, -2.7e30}) {
+    const Tensor src = memory_.zeros(DType::f32, {n});
+    run([&](Ops& ops) { ops.fill(src, value); });
+    const double exact = load_f64(src, 0);
+    const double below =
+        std::abs(static_cast<double>(to_float({static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(exact)) >> 16)})));
+    const double ulp = std::ldexp(1.0, std::ilogb(exact) - 7);
+    double sum = 0;
+    for (int step = 0; step < steps; ++step) {
+      NoiseKey key = kKey;
+      key.step = static_cast<uint32_t>(step);
+      for (const double v : to_f64(stochastic(src, key))) {
+        ASSERT_TRUE(std::abs(v) == below || std::abs(v) == below + ulp) << v << " from " << exact;
+        sum += v;
+      }
+    }
+    const double count = static_cast<double>(n) * steps, fraction = (std::abs(exact) - below) / ulp;
+    EXPECT_NEAR(sum / count, exact, 5 * ulp * std::sqrt(fraction * (1 - fraction) / count)) << exact;
+  }
+}
+
+TEST_P(OpsProperty, StochasticRoundingFollowsItsKey) {
+  const Tensor src = memory_.random(DType::f32, {1003}, "src");
+  const Tensor whole = stochastic(src, kKey, 21);
+  for (int64_t i = 0; i < src.numel(); ++i)
+    ASSERT_EQ(whole.as<bf16>()[i].bits, to_bf16_stochastic(src.as<float>()[i], noise_at(kKey, 21 + i)).bits) << i;
+  EXPECT_TRUE(same_bits(whole, stochastic(src, kKey, 21)));
+  for (const NoiseKey& other :
+       {NoiseKey{3, 4, Noise::cast, 6}, NoiseKey{3, 5, Noise::cast, 5}, NoiseKey{4, 4, Noise::cast, 5}, NoiseKey{3, 4, Noise::init, 5}})
+    EXPECT_FALSE(same_bits(whole, stochastic(src, other, 21)));
+  EXPECT_FALSE(same_bits(whole, stochastic(src, kKey, 22)));
+  // Element indices above 32 bits are distinct too.
+  EXPECT_FALSE(same_bits(whole, stochastic(src, kKey, 21 + (int64_t{1} << 35))));
+}
+
+// Pieces of a tensor, each told where it begins, are the whole.
+TEST_P(OpsProperty, NoiseDoesNotDependOnTheSplit) {
+  const int64_t first = 5, n = 20011;
+  const Tensor src = memory_.random(DType::f32, {n}, "src"), whole = stochastic(src, kKey, first), split = memory_.zeros(DType::bf16, {n});
+  const Tensor normal = memory_.zeros(DType::f32, {n}), normal_split = memory_.zeros(DType::f32, {n});
+  run([&](Ops& ops) { ops.fill_normal(normal, 0.5, kKey, first); });
+  const std::vector<int64_t> cuts = {0, 1, 2, 9, 100, 107, 16384, 16391, n};
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    run([&](Ops& ops) {
+      ops.cast(split.rows(cuts[i], cuts[i + 1]), src.rows(cuts[i], cuts[i + 1]), Rounding::stochastic, kKey, first + cuts[i]);
+      ops.fill_normal(normal_split.rows(cuts[i], cuts[i + 1]), 0.5, kKey, first + cuts[i]);
+    });
+  }
+  EXPECT_TRUE(same_bits(whole, split));
+  EXPECT_TRUE(same_bits(normal, normal_split));
+}
+
+// The moments of n samples deviate by sqrt(1/n), sqrt(2/n) and sqrt(96/n) in units of the first, second and fourth power.
+TEST_P(OpsProperty, FillNormalIsNormal) {
+  const int64_t n = 200000;
+  const double std = 0.02, root = std::sqrt(static_cast<double>(n));
+  const Tensor t = memory_.zeros(DType::f32, {n}), half = memory_.zeros(DType::bf16, {n});
+  run([&](Ops& ops) { ops.fill_normal(t, std, kKey, 7), ops.fill_normal(half, std, kKey, 7); });
+  double mean = 0, square = 0, fourth = 0, neighbours = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double exact = std * static_cast<double>(normal_block(kKey, static_cast<uint64_t>(i + 7) / 4)[static_cast<size_t>((i + 7) % 4)]);
+    const double x = load_f64(t, i);
+    ASSERT_NEAR(x, exact, 4 * 0x1p-24 * std::abs(exact)) << i;  // a device may round its logarithm differently
+    ASSERT_NEAR(load_f64(half, i), exact, 1.001 * 0x1p-8 * std::abs(exact)) << i;
+    const double z = x / std;
+    mean += z / static_cast<double>(n);
+    square += z * z / static_cast<double>(n);
+    fourth += z * z * z * z / static_cast<double>(n);
+    if (i > 0) neighbours += z * load_f64(t, i - 1) / std / static_cast<double>(n);
+  }
+  EXPECT_NEAR(mean, 0, 5 / root);
+  EXPECT_NEAR(square, 1, 5 * std::sqrt(2.0) / root);
+  EXPECT_NEAR(fourth, 3, 5 * std::sqrt(96.0) / root);
+  EXPECT_NEAR(neighbours, 0, 5 / root);
+}
+
+TEST_P(OpsProperty, FillStoresTheRoundedValue) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+    for (const double value : {0.0, -1.5, 1 + 0x1p-8, 0.1}) {
+      const Tensor t = memory_.random(dtype, {17}, "before"), expected = vector(dtype, std::vector<double>(17, value));
+      run([&](Ops& ops) { ops.fill(t, value); });
+      EXPECT_TRUE(same_bits(t, expected)) << name_of(dtype) << " " << value;
+    }
+  }
+}
+
+TEST_P(OpsProperty, ClipScale) {
+  struct Case {
+    std::vector<double> squares;
+    double max_norm, expected;
+  };
+  const std::vector<Case> cases = {
+      {{4, 5}, 1.5, 1.5 / (3 + 1e-6)},                        // clips
+      {{4, 5}, 0, 1},                                         // off
+      {{1e-4}, 1, 1},                                         // below the limit
+      {{0}, 1, 1},                                            // no gradient at all
+      {{1e-20}, 1, 1},                                        // tiny norm
+      {{1e40, 1e40}, 1, 1 / (std::sqrt(2.0) * 1e20 + 1e-6)},  // squares beyond f32
+      {{1e-12}, 1e-6, 0.5},                                   // the 1e-6 in the denominator counts
+  };
+  for (const Case& c : cases) {
+    const Tensor scale = memory_.zeros(DType::f32, {1}), sq = vector(DType::f64, c.squares);
+    run([&](Ops& ops) { ops.clip_scale(scale, sq, c.max_norm); });
+    EXPECT_NEAR(load_f64(scale, 0), c.expected, 1e-7 * c.expected);
+    EXPECT_LE(load_f64(scale, 0), 1.0);
+  }
+}
+
+TEST_P(OpsProperty, ArgmaxTakesTheLowestIndexOfATie) {
+  const Tensor logits = memory_.from(DType::f32, {4, 3}, {1, 2, 2, -1, -1, -5, 0, 0, 0, -9, -8, -7}), out = memory_.zeros(DType::i32, {4});
+  run([&](Ops& ops) { ops.argmax(out, logits); });
+  EXPECT_EQ(to_f64(out), (std::vector<double>{1, 0, 0, 2}));
+}
+
+// A later token, even one that is NaN, leaves no trace in an earlier output; neither does another sequence.
+TEST_P(OpsProperty, AttentionDoesNotLookAhead) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const AttentionShape s{.batch = 2, .seq = 150, .heads = 4, .kv_heads = 2, .head_dim = 24};
+    const Tensor qkv = memory_.random(dtype, {s.tokens(), s.qkv_width()}, "qkv");
+    const Tensor before = memory_.zeros(dtype, {s.tokens(), s.out_width()}), after = memory_.zeros(dtype, {s.tokens(), s.out_width()});
+    const Tensor lse = memory_.zeros(DType::f32, {s.batch, s.heads, s.seq}), lse_after = memory_.zeros(DType::f32, lse.shape);
+    run([&](Ops& ops) { ops.attention(before, lse, qkv, s); });
+    for (const int64_t changed : {int64_t{149}, int64_t{128}, int64_t{70}, int64_t{64}, int64_t{1}}) {
+      const Tensor other = memory_.copy(dtype, qkv);
+      for (int64_t i = 0; i < s.qkv_width(); ++i) store_f64(other, changed * s.qkv_width() + i, changed == 70 ? std::nan("") : 50.0);
+      run([&](Ops& ops) { ops.attention(after, lse_after, other, s); });
+      EXPECT_TRUE(same_bits(before.rows(0, changed), after.rows(0, changed))) << name_of(dtype) << " token " << changed;
+      EXPECT_TRUE(same_bits(before.rows(s.seq, s.tokens()), after.rows(s.seq, s.tokens()))) << "the other sequence, token " << changed;
+      EXPECT_FALSE(same_bits(before.rows(changed, changed + 1), after.rows(changed, changed + 1)));
+      for (int64_t h = 0; h < s.heads; ++h)
+        EXPECT_EQ(std::memcmp(lse.as<float>() + h * s.seq, lse_after.as<float>() + h * s.seq, static_cast<size_t>(changed) * sizeof(float)),
+                  0);
+    }
+  }
+}
+
+// The ops with reductions, where an order that depends on timing or on the number of threads would show.
+std::vector<Tensor> reductions(HostMemory& memory, const std::function<void(const std::function<void(Ops&)>&)>& run, bool with_matmul) {
+  const AttentionShape s{.batch = 2, .seq = 200, .heads = 4, .kv_heads = 1, .head_dim = 32};
+  const int64_t n = s.tokens(), d = s.out_width(), v = 501;
+  const DType f32 = DType::f32;
+  const Tensor qkv = memory.random(f32, {n, s.qkv_width()}, "qkv"), out = memory.zeros(f32, {n, d}),
+               lse = memory.zeros(f32, {s.batch, s.heads, s.seq});
+  const Tensor dout = memory.random(f32, {n, d}, "dout"), dqkv = memory.zeros(f32, qkv.shape), x = memory.random(f32, {n, d}, "x");
+  const Tensor w = memory.random(f32, {d}, "w"), y = memory.zeros(f32, {n, d}), rstd = memory.zeros(f32, {n}),
+               dx = memory.zeros(f32, {n, d});
+  const Tensor dw = memory.zeros(f32, {d}), product = memory.zeros(f32, {d, d}), sq = memory.zeros(DType::f64, {1});
+  const Tensor logits = memory.random(f32, {n, v}, "logits"), stats = memory.zeros(f32, {n, 3}), loss = memory.zeros(DType::f64, {1});
+  const Tensor ids = memory.zeros(DType::i32, {n}), dtable = memory.zeros(f32, {3, d});
+  run([&](Ops& ops) {
+    ops.attention(out, lse, qkv, s);
+    ops.attention_bwd(dqkv, dout, out, lse, qkv, s);
+    ops.rmsnorm(y, rstd, x, w, 1e-5);
+    ops.rmsnorm_bwd(dx, dw, dout, x, w, rstd, {});
+    ops.embed_bwd(dtable, ids, dout);
+    ops.sum_squares(sq, logits);
+    ops.cross_entropy_partial(stats, logits, ids, 0);
+    ops.cross_entropy_finish(loss, stats, ids);
+    if (with_matmul) ops.matmul(product, dout, x, {.trans_a = true});
+  });
+  return {out, lse, dqkv, y, dx, dw, dtable, sq, stats, loss, product};
+}
+
+TEST_P(OpsProperty, TheSameCallGivesTheSameBits) {
+  const auto once = [&] {
+    return reductions(
+        memory_, [&](const auto& body) { run(body); }, true);
+  };
+  const std::vector<Tensor> a = once(), b = once();
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(same_bits(a[i], b[i])) << "result " << i << " " << a[i].str();
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, OpsProperty, ::testing::ValuesIn(test_backends()), [](const auto& p) { return p.param.name; });
+
+// Own kernels cut reductions by size alone. (The matmul library may cut by threads.)
+TEST(CpuOpsTest, ThreadsDoNotChangeResults) {
+  HostMemory memory;
+  const auto with_threads = [&](int threads) {
+    Region temp = memory.region(Purpose::temp, size_t{64} << 20);
+    CpuOps ops(temp, {.threads = threads, .isa = "auto"});
+    return reductions(
+        memory, [&](const auto& body) { body(ops); }, false);
+  };
+  const std::vector<Tensor> one = with_threads(1), three = with_threads(3);
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(same_bits(one[i], three[i])) << "result " << i << " " << one[i].str();
+}
+
+}  // namespace
+}  // namespace hlat
