@@ -55,10 +55,10 @@ format: ## rewrite the sources in the style of .clang-format
 	@tools/setup.sh lint
 	@tools/lint.sh reformat
 
-bench: ## measure ops and steps on this machine
+bench: ## measure this machine: matmul rate, and every op of the llama-134m step
 	@tools/setup.sh build test
 	@tools/build.sh release all
-	@build/hlat bench ops
+	@build/hlat bench ops --config configs/llama-134m.yaml $(ARGS)
 	@if [ -x build/hlat_bench ]; then build/hlat_bench; fi
 
 clean: ## remove all build folders

@@ -35,6 +35,13 @@ std::string format_count(double count) {
   return three_digits(count) + kUnits[unit];
 }
 
+std::string format_flops(double flops) {
+  static constexpr std::array<const char*, 8> kUnits{"", "k", "M", "G", "T", "P", "E", "Z"};
+  size_t unit = 0;
+  for (; flops >= 999.5 && unit + 1 < kUnits.size(); ++unit) flops /= 1000;
+  return fmt::format("{} {}FLOP", three_digits(flops), kUnits[unit]);
+}
+
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds)) return "?";
   if (seconds < 0) return "-" + format_duration(-seconds);

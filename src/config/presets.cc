@@ -13,7 +13,7 @@ const std::array<ModelConfig, 5>& table() {
       {.preset = "hlat-70b", .layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 8, .ffn = 28672, .vocab = 32000, .init_std = 0.02},
       {.preset = "llama-1b", .layers = 22, .hidden = 2048, .heads = 32, .kv_heads = 4, .ffn = 5632, .vocab = 32000},
       {.preset = "llama-134m", .layers = 12, .hidden = 768, .heads = 12, .ffn = 2048, .vocab = 32000},
-      {.preset = "nano", .layers = 4, .hidden = 128, .heads = 4, .kv_heads = 2, .ffn = 384, .vocab = 512},
+      {.preset = "nano", .layers = 4, .hidden = 128, .heads = 4, .kv_heads = 2, .ffn = 384, .vocab = 512, .init_std = 0.08},
   }};
   return models;
 }

@@ -1,6 +1,7 @@
 #include "plan/report.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
@@ -11,15 +12,34 @@ namespace {
 
 struct PeakEntry {
   Purpose region;
-  RegionEntry entry;
+  std::string label;
+  size_t bytes = 0;
+  int64_t count = 0;
 };
 
-// Entries of all regions at their peaks, entries of one kind in all blocks taken together.
+// "layers.12.mlp.down" and "block 12 qkv" differ between layers only in a number.
+std::string without_layer(const std::string& label) {
+  for (const std::string_view prefix : {"layers.", "block "}) {
+    if (!label.starts_with(prefix)) continue;
+    const size_t end = label.find_first_not_of("0123456789", prefix.size());
+    if (end > prefix.size() && end != std::string::npos) return std::string(prefix) + "*" + label.substr(end);
+  }
+  return label;
+}
+
+// What fills the regions at their peaks, the same thing in all layers taken together, largest first.
 std::vector<PeakEntry> largest(const MemoryPlan& memory, size_t count) {
-  std::vector<PeakEntry> all;
+  std::map<std::pair<Purpose, std::string>, PeakEntry> groups;
   for (int i = 0; i < kPurposes; ++i)
-    for (const RegionEntry& e : memory.peak[static_cast<size_t>(i)]) all.push_back({static_cast<Purpose>(i), e});
-  std::stable_sort(all.begin(), all.end(), [](const PeakEntry& a, const PeakEntry& b) { return a.entry.bytes > b.entry.bytes; });
+    for (const RegionEntry& e : memory.peak[static_cast<size_t>(i)]) {
+      const auto region = static_cast<Purpose>(i);
+      const std::string label = without_layer(e.label);
+      PeakEntry& group = groups[{region, label}];
+      group = {region, label, group.bytes + e.bytes, group.count + 1};
+    }
+  std::vector<PeakEntry> all;
+  for (auto& [key, group] : groups) all.push_back(group);
+  std::stable_sort(all.begin(), all.end(), [](const PeakEntry& a, const PeakEntry& b) { return a.bytes > b.bytes; });
   all.resize(std::min(all.size(), count));
   return all;
 }
@@ -48,7 +68,7 @@ std::vector<Change> changes(const Config& config) {
   if (config.train.loss_chunk > 256) add("train.loss_chunk=256", [](Config& c) { c.train.loss_chunk = 256; });
   if (config.train.precision != PrecisionKind::bf16_sr)
     add("train.precision=bf16_sr", [](Config& c) { c.train.precision = PrecisionKind::bf16_sr; });
-  add(micro > 1 ? "all of these" : "all of these", [](Config& c) {
+  add("all of these", [](Config& c) {
     c.train.micro_batch = 1;
     c.train.recompute = {.kind = RecomputeKind::full, .every = 0};
     c.train.loss_chunk = std::min<int64_t>(c.train.loss_chunk, 256);
@@ -71,11 +91,12 @@ std::string plan_table(const Config& config, const Plan& plan) {
     s += fmt::format("{:<12} {:>20} {:>12} {:>7.1f}%\n", name_of(static_cast<Purpose>(i)), bytes, format_bytes(bytes), 100.0 * static_cast<double>(bytes) / total);
   }
   s += fmt::format("{:<12} {:>20} {:>12}\n\nlargest entries at the peak\n", "total", plan.memory.total(), format_bytes(plan.memory.total()));
-  for (const PeakEntry& e : largest(plan.memory, 10)) s += fmt::format("  {:<10} {:>12}  {}\n", name_of(e.region), format_bytes(e.entry.bytes), e.entry.label);
+  for (const PeakEntry& e : largest(plan.memory, 10))
+    s += fmt::format("  {:<10} {:>12}  {}{}\n", name_of(e.region), format_bytes(e.bytes), e.label, e.count > 1 ? fmt::format(" (x{})", e.count) : "");
   const double tokens = static_cast<double>(plan.tokens_per_step);
-  s += fmt::format("\n{:<34} {:>12} {:>12}\n", "FLOPs", "per token", "per step");
-  s += fmt::format("{:<34} {:>12} {:>12}\n", "model (MFU counts these)", format_count(plan.model_flops_per_token), format_count(plan.model_flops_per_token * tokens));
-  s += fmt::format("{:<34} {:>12} {:>12}\n", "executed matmul and attention (HFU)", format_count(plan.executed_flops() / tokens), format_count(plan.executed_flops()));
+  s += fmt::format("\n{:<36} {:>12} {:>12}\n", "FLOPs", "per token", "per step");
+  s += fmt::format("{:<36} {:>12} {:>12}\n", "model (MFU counts these)", format_flops(plan.model_flops_per_token), format_flops(plan.model_flops_per_token * tokens));
+  s += fmt::format("{:<36} {:>12} {:>12}\n", "executed matmul and attention (HFU)", format_flops(plan.executed_flops() / tokens), format_flops(plan.executed_flops()));
   return s;
 }
 
@@ -105,7 +126,7 @@ nlohmann::ordered_json plan_json(const Config& config, const Plan& plan, const F
   for (int i = 0; i < kPurposes; ++i) j["bytes"][std::string(name_of(static_cast<Purpose>(i)))] = plan.memory.bytes[static_cast<size_t>(i)];
   j["bytes"]["total"] = plan.memory.total();
   for (const PeakEntry& e : largest(plan.memory, 10))
-    j["largest"].push_back({{"region", name_of(e.region)}, {"label", e.entry.label}, {"bytes", e.entry.bytes}});
+    j["largest"].push_back({{"region", name_of(e.region)}, {"label", e.label}, {"bytes", e.bytes}, {"count", e.count}});
   j["flops_per_token"] = plan.model_flops_per_token;
   j["flops_per_step"] = plan.model_flops_per_token * static_cast<double>(plan.tokens_per_step);
   j["executed_flops_per_step"] = plan.executed_flops();

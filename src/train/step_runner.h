@@ -37,6 +37,7 @@ class StepRunner {
 
   int64_t micros() const { return config_.train.global_batch / config_.train.micro_batch; }
   const ParamStore& params() const { return params_; }
+  Tensor loss_sum() const { return loss_sum_; }
 
   // One micro-batch forward and backward on device tensors: the part of step() before the optimizer.
   void micro_step(Tensor ids, Tensor targets, bool accumulate);

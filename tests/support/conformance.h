@@ -8,8 +8,8 @@
 //   round(dtype) * |ref| + (units * 2^-24 + bf16_units * 2^-8 when the row's dtype is bf16) * magnitude + 1e-30
 // round: half an ulp of the stored dtype, 2^-24 for f32 and 2^-8 for bf16, because every op rounds its result once.
 // units: f32 roundings inside the op. A sum of k terms in any order errs by at most k units of sum |term| and, with
-//   roundings that do not conspire, by a small multiple of sqrt(k): rows use sum_units(k) = 8 sqrt(k), which is the strict
-//   bound up to k = 64. Elementary functions count 4 units, and exp(x) counts |x| more for the rounding of its argument.
+//   roundings that do not conspire, by a small multiple of sqrt(k): rows use sum_units(k) = 4 sqrt(k), which is the strict
+//   bound up to k = 16. Elementary functions count 4 units, and exp(x) counts |x| more for the rounding of its argument.
 // magnitude: the sum of absolute values of the terms behind the element (|ref| for ops that do not cancel).
 // bf16_units: intermediates a backend may keep in bf16 (attention weights and their gradients).
 // 1e-30: where f32 exponentials underflow.
@@ -65,7 +65,7 @@ inline uint16_t noise_at(const NoiseKey& key, int64_t e) {
   return static_cast<uint16_t>(words[static_cast<size_t>(e % 8 / 2)] >> (e % 2 == 0 ? 0 : 16));
 }
 
-inline double sum_units(int64_t terms) { return 8 * std::sqrt(static_cast<double>(terms)); }
+inline double sum_units(int64_t terms) { return 4 * std::sqrt(static_cast<double>(terms)); }
 
 class Lab {
  public:

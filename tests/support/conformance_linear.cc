@@ -55,11 +55,11 @@ void add_matmul_rows(Table& table) {
   struct Size {
     int64_t m, n, k;
   };
-  for (const Size s :
-       {Size{1, 1, 1}, Size{1, 7, 5}, Size{3, 17, 33}, Size{16, 48, 64}, Size{5, 200, 1}, Size{65, 129, 100}, Size{2, 3, 1000}}) {
+  for (const Size s : {Size{1, 1, 1}, Size{1, 7, 5}, Size{3, 17, 33}, Size{16, 48, 64}, Size{5, 200, 1}, Size{65, 129, 100},
+                       Size{2, 3, 1000}, Size{40, 66, 520}}) {
     for (int bits = 0; bits < 32; ++bits) {
       const MatmulCase c{s.m, s.n, s.k, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0};
-      if (c.strided && s.m * s.n > 1000) continue;  // enough sizes have it
+      if (c.strided && (c.wide_sum || s.m * s.n > 1000)) continue;  // enough rows have it
       table.push_back({"matmul",
                        fmt::format("{}x{}x{}{}{}{}{}{}", c.m, c.n, c.k, c.trans_a ? " ta" : "", c.trans_b ? " tb" : "",
                                    c.accumulate ? " acc" : "", c.strided ? " strided" : "", c.wide_sum ? " f32sum" : ""),

@@ -3,6 +3,7 @@
 // is the one its noise bits choose, but for the few elements whose exact value lies within f32 error of the threshold.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "support/conformance.h"
@@ -69,12 +70,10 @@ Magnitudes magnitudes(const AdamwTwins& t, const AdamwCase& c) {
   return out;
 }
 
-// The bf16 grid below and above a value: cut the mantissa, towards zero or away from it.
+// The bf16 grid below and above a value: 8 significant bits, fixed spacing below the smallest normal number.
 double bf16_down(double x) {
-  const float f = static_cast<float>(x);
-  const bf16 cut = {static_cast<uint16_t>(std::bit_cast<uint32_t>(f) >> 16)};
-  const double toward_zero = static_cast<double>(to_float(cut));
-  return toward_zero <= x ? toward_zero : static_cast<double>(to_float({static_cast<uint16_t>(cut.bits + 1)}));
+  const double ulp = std::ldexp(1.0, std::max(x == 0 ? -126 : std::ilogb(x), -126) - 7);
+  return std::floor(x / ulp) * ulp;
 }
 double bf16_up(double x) { return -bf16_down(-x); }
 

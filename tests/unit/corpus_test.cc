@@ -77,6 +77,9 @@ TEST(Grammar, RefusesWhatWouldMakeItsEntropyWrong) {
   EXPECT_THROW(Grammar("a: <b>\n"), CheckFailed) << "unknown rule";
   EXPECT_THROW(Grammar("@l f g = x / y\na: {s.g} [s=l]\n"), CheckFailed) << "mention before it is filled";
   EXPECT_THROW(Grammar("@l f g = x / y\na: <b> {s.g}\nb: [s=l] | z\n"), CheckFailed) << "mention filled on one path only";
+  EXPECT_THROW(Grammar("@l f g = x / y\na: <b> {s.g}\nb: z | [s=l]\n"), CheckFailed) << "the same, the other path";
+  EXPECT_THROW(Grammar("@l f g = x w / y\n@k f g = p / 1 | q / 2\na: [d=k] <b:d.g> {s.g}\nb_1: [s=l]\nb_2: z\n"), CheckFailed)
+      << "the same, decided by a slot";
   EXPECT_THROW(Grammar("@l f g = x / y\na: [s=l] {s.h}\n"), CheckFailed) << "unknown feature";
   EXPECT_THROW(Grammar("@l f g = x / y\n@m f = z\na: <b> {s.g}\nb: [s=l] | [s=m]\n"), CheckFailed) << "lists with other features";
   EXPECT_NO_THROW(Grammar("@l f g = x / y\na: [s=l] <b>\nb: {s.g} | z\n"));
@@ -125,7 +128,7 @@ TEST(Corpus, ScorerRefusesWhatTheGrammarCannotWrite) {
   const EmbeddedCorpus corpus(11);
   const auto score = [&](std::string_view text) { return corpus.grammar().surprisals(corpus.tokenizer().encode(text)); };
   const std::string good =
-      "Lily the brave ran to the old beach. There she saw a wet red shell. But it was too heavy. So she built a tiny blue raft. "
+      "Lily the brave ran to the old beach. Ashore she saw a wet red shell. But it was too heavy. So she built a tiny blue raft. "
       "Lily was happy but tired.\n";
   EXPECT_NO_THROW(score(good));
   const auto with = [&](std::string_view from, std::string_view to) {
@@ -133,8 +136,8 @@ TEST(Corpus, ScorerRefusesWhatTheGrammarCannotWrite) {
     return text.replace(text.rfind(from), from.size(), to);
   };
   EXPECT_THROW(score(with("So she", "So he")), Error) << "the hero's pronoun";
-  EXPECT_THROW(score(with("Lily", "Mia")), Error) << "the hero's name";
-  EXPECT_THROW(score(with("shell", "kite")), Error) << "a thing of another place";
+  EXPECT_THROW(score(with("Lily was", "Mia was")), Error) << "the hero's name";
+  EXPECT_THROW(score(with("Ashore", "Upstairs")), Error) << "another kind of place";
   EXPECT_THROW(score(with("it was", "they were")), Error) << "number";
   EXPECT_THROW(score(with(" Lily was happy but tired.", "")), Error) << "ends early";
   EXPECT_THROW(score(good + good), Error) << "two documents";

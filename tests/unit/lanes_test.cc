@@ -102,6 +102,10 @@ TEST(Lanes, RestoredPositionContinuesExactly) {
       EXPECT_EQ(got.inputs, expected.inputs);
       EXPECT_EQ(got.targets, expected.targets);
       EXPECT_EQ(resumed.states(), copy.states());
+      const std::vector<LaneState> start(4);  // going back is possible too: nothing of the later position stays
+      resumed.restore(start);
+      Lanes fresh(source, 4, t);
+      EXPECT_EQ(next(resumed, 0, 4).targets, next(fresh, 0, 4).targets);
     }
     EXPECT_EQ(lanes.states()[3], LaneState{});
   }

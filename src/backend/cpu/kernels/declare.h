@@ -5,6 +5,7 @@
 
 namespace hlat::HLAT_ISA {
 void fill_elementwise(CpuKernels& k);
+void fill_gemm(CpuKernels& k);
 void fill_norm(CpuKernels& k);
 void fill_loss(CpuKernels& k);
 void fill_attention(CpuKernels& k);

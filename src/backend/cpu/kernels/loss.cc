@@ -5,20 +5,11 @@
 namespace hlat::HLAT_ISA {
 namespace {
 
-inline float value(float x) { return x; }
-inline float value(b16 x) {
-  const uint32_t u = static_cast<uint32_t>(x) << 16;
-  float f;
-  std::memcpy(&f, &u, sizeof f);
-  return f;
-}
-
 template <class T>
 void ce_partial(float* stats, const void* logits, const int32_t* targets, int64_t rows, int64_t width, int64_t first) {
   for (int64_t r = 0; r < rows; ++r) {
     const T* x = static_cast<const T*>(logits) + r * width;
-    const float lowest = -3.0e38f;
-    vf top = set(lowest);
+    vf top = set(-__builtin_inff());
     int64_t i = 0;
     for (; i + kLanes <= width; i += kLanes) top = max(top, load(x + i));
     float peak = max(top);

@@ -26,7 +26,8 @@ typedef float vf_half __attribute__((vector_size(kLanes * 2)));
 
 using b16 = uint16_t;  // bf16 bits
 
-inline vf set(float x) { return vf{} + x; }
+// x - 0 is x for every x, so the compiler leaves a bare broadcast; 0 + x would turn -0 into 0 and cost an add.
+inline vf set(float x) { return x - vf{}; }
 
 inline vf load(const float* p) {
   vf v;
@@ -40,6 +41,15 @@ inline vf load(const b16* p) {
   std::memcpy(&h, p, sizeof h);
   const vu u = __builtin_convertvector(h, vu) << 16;
   return reinterpret_cast<vf>(u);
+}
+
+// One element.
+inline float value(float x) { return x; }
+inline float value(b16 x) {
+  const uint32_t u = static_cast<uint32_t>(x) << 16;
+  float f;
+  std::memcpy(&f, &u, sizeof f);
+  return f;
 }
 
 // Round to nearest even; NaN stays NaN.

@@ -1,0 +1,174 @@
+// Runs of the real binary: what train, plan and bench leave, print and refuse.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "support/run_binary.h"
+#include "support/temp_dir.h"
+
+namespace hlat::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+const std::string kNano = HLAT_SOURCE_DIR "/configs/nano.yaml";
+
+// A few steps of the example, made smaller still.
+std::vector<std::string> short_run(const std::string& dir, std::vector<std::string> more = {}) {
+  std::vector<std::string> args = {"train",  "--config", kNano, "run.dir=" + dir, "train.steps=3", "train.seq_len=64", "train.global_batch=4",
+                                   "train.micro_batch=2", "optim.warmup=1", "device.threads=1"};
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+std::vector<json> metrics(const std::string& dir) {
+  std::ifstream in(dir + "/metrics.jsonl");
+  std::vector<json> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
+  return lines;
+}
+
+TEST(CliTrain, LeavesARunFolderAndASummary) {
+  const TempDir dir;
+  const RunResult r = run_binary(short_run(dir.path("run")));
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  for (const char* text : {"final loss", "floor", "tokens/s", "MFU", "planned", "the model writes"})
+    EXPECT_NE(r.out.find(text), std::string::npos) << text << "\n" << r.out;
+  EXPECT_EQ(r.err.find('\r'), std::string::npos) << "no live line in a pipe";
+  const auto lines = metrics(dir.path("run"));
+  ASSERT_EQ(lines.size(), 3u);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(lines[i]["step"], i + 1);
+    EXPECT_EQ(lines[i]["tokens"], (i + 1) * 256);
+    for (const char* key : {"loss", "floor", "grad_norm", "param_norm", "lr", "step_s", "tokens_per_s", "mfu", "hfu", "data_wait_s"})
+      EXPECT_TRUE(lines[i].contains(key) && lines[i][key].is_number()) << key;
+  }
+  EXPECT_LT(lines[2]["loss"], lines[0]["loss"]);
+  const RunResult again = run_binary({"config", "--config", dir.path("run/config.yaml")});
+  EXPECT_EQ(again.out, slurp(dir.path("run/config.yaml"))) << "the record is the resolved config";
+  bool events = false;
+  for (const auto& f : fs::directory_iterator(dir.path("run"))) events = events || f.path().filename().string().starts_with("events.");
+  EXPECT_TRUE(events);
+  EXPECT_NE(slurp(dir.path("run/log.txt")).find("equals the plan"), std::string::npos);
+}
+
+TEST(CliTrain, TwoRunsAreBitIdentical) {
+  const TempDir dir;
+  for (const char* precision : {"fp32", "bf16_sr"}) {
+    const std::string option = std::string("train.precision=") + precision;
+    ASSERT_EQ(run_binary(short_run(dir.path("a"), {option})).exit_code, 0);
+    ASSERT_EQ(run_binary(short_run(dir.path("b"), {option})).exit_code, 0);
+    const auto a = metrics(dir.path("a")), b = metrics(dir.path("b"));
+    ASSERT_EQ(a.size(), 3u);
+    for (size_t i = 0; i < a.size(); ++i)
+      for (const char* key : {"loss", "grad_norm", "param_norm"}) EXPECT_EQ(a[i][key], b[i][key]) << precision << " " << key;
+  }
+}
+
+TEST(CliTrain, AnEarlierRunIsKept) {
+  const TempDir dir;
+  ASSERT_EQ(run_binary(short_run(dir.path("run"))).exit_code, 0);
+  const std::string before = slurp(dir.path("run/metrics.jsonl"));
+  ASSERT_EQ(run_binary(short_run(dir.path("run"), {"run.seed=7"})).exit_code, 0);
+  EXPECT_EQ(slurp(dir.path("run/previous_1/metrics.jsonl")), before);
+  EXPECT_NE(slurp(dir.path("run/metrics.jsonl")), before);
+}
+
+TEST(CliTrain, JsonSummaryIsOneObject) {
+  const TempDir dir;
+  const RunResult r = run_binary(short_run(dir.path("run"), {"--json"}));
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const json j = json::parse(r.out);
+  EXPECT_EQ(j["steps"], 3);
+  EXPECT_EQ(j["planned_bytes"], j["used_bytes"]);
+  EXPECT_GT(j["tokens_per_s"], 0);
+}
+
+struct Bad {
+  std::vector<std::string> words;
+  const char* message;
+};
+
+TEST(CliTrain, BadInputEndsWithTwoAndWritesNothing) {
+  const std::vector<Bad> cases = {
+      {{"model.vocab=100"}, "the embedded corpus has"},
+      {{"data.embedded=false"}, "data.embedded"},
+      {{"model.heads=3"}, "must divide"},
+      {{"train.stepps=3"}, "train.steps"},
+      {{"train.steps=many"}, "train.steps"},
+      {{"train.precision=fp16"}, "mixed"},
+      {{"train.micro_batch=3"}, "micro_batch"},
+      {{"device.isa=neon"}, "avx2"},
+      {{"nonsense"}, "nonsense"},
+      {{"model.hidden=-128", "optim.lr=x"}, "optim.lr"},
+  };
+  for (const Bad& bad : cases) {
+    const TempDir dir;
+    const RunResult r = run_binary(short_run(dir.path("run"), bad.words));
+    EXPECT_EQ(r.exit_code, 2) << bad.words[0];
+    EXPECT_NE(r.err.find(bad.message), std::string::npos) << bad.words[0] << ": " << r.err;
+    EXPECT_EQ(r.out, "") << bad.words[0];
+    EXPECT_FALSE(fs::exists(dir.path("run"))) << bad.words[0];
+  }
+}
+
+TEST(CliTrain, RefusesWhatDoesNotFitAndSaysWhatToChange) {
+  const TempDir dir;
+  const RunResult r = run_binary({"train", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "data.embedded=true", "train.global_batch=2",
+                                  "run.dir=" + dir.path("run")});
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_NE(r.err.find("does not fit on this machine"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("train.recompute=full"), std::string::npos) << r.err;
+  EXPECT_FALSE(fs::exists(dir.path("run")));
+}
+
+TEST(CliTrain, AFolderThatCannotBeMadeIsNamed) {
+  const TempDir dir;
+  const std::string file = dir.write("file", "x");
+  const RunResult r = run_binary(short_run(file));
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_NE(r.err.find(file), std::string::npos) << r.err;
+}
+
+TEST(CliPlan, KnowsHlatModelsWithoutRunningThem) {
+  const RunResult r = run_binary({"plan", "--config", HLAT_SOURCE_DIR "/configs/hlat-7b.yaml", "--device", "h200", "--json"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const json j = json::parse(r.out);
+  EXPECT_EQ(j["parameters"], 6738415616);
+  // bf16 weights, gradients and two moments; padding and the RoPE table are the rest.
+  EXPECT_NEAR(j["bytes"]["weight"].get<double>(), 2.0 * 6738415616, 4e6);
+  EXPECT_NEAR(j["bytes"]["optimizer"].get<double>(), 4.0 * 6738415616, 4e6);
+  EXPECT_EQ(j["largest"].size(), 10u);
+  EXPECT_TRUE(j["fits"]);
+  const json trn = json::parse(run_binary({"plan", "--config", HLAT_SOURCE_DIR "/configs/hlat-7b.yaml", "--device", "trn1", "--json"}).out);
+  EXPECT_FALSE(trn["fits"]);
+}
+
+TEST(CliPlan, TableNamesRegionsAndAnswer) {
+  const RunResult r = run_binary({"plan", "--config", kNano});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  for (const char* text : {"weight", "grad", "optimizer", "saved", "temp", "comm", "io", "largest entries", "per token", "fits on this machine"})
+    EXPECT_NE(r.out.find(text), std::string::npos) << text << "\n" << r.out;
+  EXPECT_EQ(run_binary({"plan", "--config", kNano, "--device", "abacus"}).exit_code, 2);
+}
+
+TEST(CliBench, ReportsTheStepForMachines) {
+  const RunResult r = run_binary({"bench", "step", "--config", kNano, "--steps", "2", "--json", "device.threads=1"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const json j = json::parse(r.out);
+  for (const char* key : {"tokens_per_s", "mfu", "peak_flops", "planned_bytes", "used_bytes"}) EXPECT_GT(j[key], 0) << key;
+  EXPECT_EQ(j["planned_bytes"], j["used_bytes"]);
+}
+
+TEST(CliBench, ListsEveryOpOfTheStep) {
+  const RunResult r = run_binary({"bench", "ops", "--config", kNano, "--steps", "1", "device.threads=1"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  for (const char* op : {"matmul rate", "matmul 1024x", "attention_bwd", "swiglu", "adamw", "cross_entropy"})
+    EXPECT_NE(r.out.find(op), std::string::npos) << op << "\n" << r.out;
+}
+
+}  // namespace
+}  // namespace hlat::test

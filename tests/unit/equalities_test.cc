@@ -1,0 +1,161 @@
+// The equalities of the design that need one rank.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/real_run.h"
+#include "train/trainer.h"
+
+namespace hlat {
+namespace {
+
+const std::vector<PrecisionKind> kPrecisions = {PrecisionKind::fp32, PrecisionKind::mixed, PrecisionKind::mixed_sr, PrecisionKind::bf16_sr,
+                                                PrecisionKind::bf16};
+const std::vector<Recompute> kPolicies = {{RecomputeKind::none, 0}, {RecomputeKind::selective, 0}, {RecomputeKind::full, 0}, {RecomputeKind::full, 2}};
+
+Config with(PrecisionKind precision, const Recompute& recompute) {
+  Config c = tiny_config();
+  c.train.precision = precision;
+  c.train.recompute = recompute;
+  return c;
+}
+
+TEST(Equalities, PlanIsTheHighWaterMarkForEveryPolicy) {
+  for (const PrecisionKind precision : kPrecisions)
+    for (const Recompute& recompute : kPolicies) {
+      RealRun run(with(precision, recompute));
+      run.step(1);
+      run.step(2);
+      EXPECT_NO_THROW(check_plan(run.plan().memory, run.used())) << name_of(precision) << " " << recompute.str();
+      for (const Purpose p : {Purpose::weight, Purpose::grad, Purpose::optimizer, Purpose::saved, Purpose::temp, Purpose::io})
+        EXPECT_GT(run.used()[p], 0u) << name_of(p);
+    }
+}
+
+TEST(Equalities, ADifferentPlanIsNoticed) {
+  MemoryPlan a, b;
+  b.bytes[3] = 1;
+  EXPECT_THROW(check_plan(a, b), CheckFailed);
+}
+
+TEST(Equalities, RecomputeGivesBitIdenticalGradientsAndWeights) {
+  for (const PrecisionKind precision : kPrecisions) {
+    RealRun reference(with(precision, kPolicies[0]));
+    const double loss = reference.step(1).loss;
+    const auto gradients = reference.grad_bytes(), weights = reference.weight_bytes();
+    size_t most_saved = reference.used()[Purpose::saved];
+    for (size_t i = 1; i < kPolicies.size(); ++i) {
+      RealRun run(with(precision, kPolicies[i]));
+      EXPECT_EQ(run.step(1).loss, loss) << kPolicies[i].str();
+      EXPECT_TRUE(run.grad_bytes() == gradients) << name_of(precision) << " " << kPolicies[i].str();
+      EXPECT_TRUE(run.weight_bytes() == weights) << name_of(precision) << " " << kPolicies[i].str();
+      EXPECT_LT(run.used()[Purpose::saved], most_saved) << "the policy saves nothing: " << kPolicies[i].str();
+    }
+  }
+}
+
+TEST(Equalities, TheSameRunTwiceIsBitIdentical) {
+  for (const PrecisionKind precision : kPrecisions) {
+    RealRun a(with(precision, {})), b(with(precision, {}));
+    for (int64_t step = 1; step <= 3; ++step) EXPECT_EQ(a.step(step).loss, b.step(step).loss);
+    EXPECT_TRUE(a.weight_bytes() == b.weight_bytes()) << name_of(precision);
+  }
+}
+
+TEST(Equalities, AnotherSeedIsAnotherRun) {
+  Config c = tiny_config();
+  RealRun a(c);
+  c.run.seed += 1;
+  RealRun b(c);
+  EXPECT_FALSE(a.weight_bytes() == b.weight_bytes());
+}
+
+// Gradients of four sequences in micro-batches of 1, 2 or 4 differ only by the order of f32 sums: a few ulps of
+// the largest terms, so 1e-5 of the gradient's norm is ample and still finds a wrong scale or a lost micro-batch.
+TEST(Equalities, MicroBatchesAddUpToTheSameStep) {
+  Config c = tiny_config();
+  c.train.micro_batch = 4;
+  const auto fill = [&](int64_t micro, int64_t rows, int32_t* in, int32_t* out) {
+    Config whole = c;
+    std::vector<int32_t> all_in(static_cast<size_t>(4 * c.train.seq_len)), all_out(all_in.size());
+    random_batch(whole, 1, 0, all_in.data(), all_out.data());
+    const int64_t n = rows * c.train.seq_len;
+    std::copy_n(all_in.begin() + micro * n, n, in);
+    std::copy_n(all_out.begin() + micro * n, n, out);
+  };
+  std::vector<StepResult> results;
+  for (const int64_t rows : {4, 2, 1}) {
+    c.train.micro_batch = rows;
+    RealRun run(c);
+    c.train.micro_batch = 4;
+    results.push_back(run.runner().step(1, 1e-3, [&](int64_t micro, int32_t* in, int32_t* out) { fill(micro, rows, in, out); }));
+  }
+  for (size_t i = 1; i < results.size(); ++i) {
+    EXPECT_NEAR(results[i].loss, results[0].loss, 1e-6);
+    EXPECT_NEAR(results[i].grad_norm, results[0].grad_norm, 1e-5 * results[0].grad_norm);
+  }
+}
+
+TEST(Equalities, NoInformationLeaksFromLaterTokens) {
+  for (const PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::mixed}) {
+    const Config c = with(precision, {});
+    RealRun run(c);
+    const int64_t seq = c.train.seq_len;
+    std::vector<int32_t> ids(static_cast<size_t>(c.train.micro_batch * seq)), unused(ids.size());
+    random_batch(c, 9, 0, ids.data(), unused.data());
+    for (const int64_t length : {int64_t{1}, int64_t{5}, seq - 1}) {
+      const auto before = run.runner().next_logits(ids, seq, length);
+      auto changed = ids;
+      for (int64_t r = 0; r < c.train.micro_batch; ++r)
+        for (int64_t t = length; t < seq; ++t) changed[static_cast<size_t>(r * seq + t)] = (changed[static_cast<size_t>(r * seq + t)] + 7) % 101;
+      EXPECT_EQ(run.runner().next_logits(changed, seq, length), before) << "length " << length;
+      changed[static_cast<size_t>(length - 1)] = (changed[static_cast<size_t>(length - 1)] + 1) % 101;
+      EXPECT_NE(run.runner().next_logits(changed, seq, length), before) << "the current token must matter";
+    }
+  }
+}
+
+TEST(Equalities, LongSequencesNeedNoScoreMatrix) {
+  Config c = tiny_config();
+  c.train.seq_len = 4096;
+  c.train.micro_batch = c.train.global_batch = 1;
+  c.model.heads = c.model.kv_heads = 2;
+  CpuBackend backend({.threads = 2, .isa = "auto"});
+  Region measuring;
+  const auto model = backend.make_ops(measuring);
+  const Plan plan = dry_run(c, model.get());
+  const size_t one_head = size_t{4096} * 4096 * sizeof(float);
+  EXPECT_LT(plan.memory[Purpose::temp] + plan.memory[Purpose::saved], one_head);
+}
+
+TEST(Step, StopsBeforeTheUpdateWhenAGradientIsNotFinite) {
+  RealRun run(tiny_config());
+  run.step(1);
+  const auto& params = run.runner().params();
+  params.weight(4).as<float>()[0] = std::nanf("");
+  const auto weights = run.weight_bytes();
+  try {
+    run.step(2);
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("step 2"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("layers."), std::string::npos) << e.what();
+  }
+  EXPECT_TRUE(run.weight_bytes() == weights) << "the optimizer ran on a bad gradient";
+}
+
+TEST(Step, TrainingLowersTheLossInEveryPrecision) {
+  for (const PrecisionKind precision : kPrecisions) {
+    Config c = with(precision, {});
+    c.optim.lr = 3e-3;
+    RealRun run(c);
+    const auto same = [&](int64_t micro, int32_t* in, int32_t* out) { random_batch(c, 1, micro, in, out); };
+    const double first = run.runner().step(1, c.optim.lr, same).loss;
+    double last = 0;
+    for (int64_t step = 2; step <= 30; ++step) last = run.runner().step(step, c.optim.lr, same).loss;
+    EXPECT_LT(last, 0.7 * first) << name_of(precision);
+  }
+}
+
+}  // namespace
+}  // namespace hlat

@@ -1,0 +1,227 @@
+// The front of the op set, on null ops: broken contracts are refused with their values, costs are counted, scratch is
+// taken from the temp region for the length of one call.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "backend/null/null_ops.h"
+
+namespace hlat {
+namespace {
+
+Tensor t32(const Shape& shape) { return Tensor::contiguous(nullptr, DType::f32, shape); }
+Tensor t16(const Shape& shape) { return Tensor::contiguous(nullptr, DType::bf16, shape); }
+Tensor t64(const Shape& shape) { return Tensor::contiguous(nullptr, DType::f64, shape); }
+Tensor ids(int64_t n) { return Tensor::contiguous(nullptr, DType::i32, {n}); }
+
+constexpr AttentionShape kAttention{.batch = 2, .seq = 3, .heads = 4, .kv_heads = 2, .head_dim = 2};  // N = 6, width 16
+
+AdamwTensors adamw_tensors(DType weight, DType moment, bool master) {
+  const auto of = [](DType t) { return Tensor::contiguous(nullptr, t, {5}); };
+  return {.weight = of(weight),
+          .master = master ? t32({5}) : Tensor{},
+          .m = of(moment),
+          .v = of(moment),
+          .grad = t32({5}),
+          .scale = t32({1}),
+          .weight_sq = t64({1})};
+}
+
+struct Call {
+  const char* message;  // a part of what the check says
+  std::function<void(Ops&)> call;
+};
+
+TEST(OpsFront, RefusesBrokenContracts) {
+  const std::vector<Call> calls = {
+      {"embed: y is f32(3, 4), expected shape (2, 4)",
+       [](Ops& o) {
+         o.embed(t32({3, 4}), ids(2), t32({9, 4}));
+       }},
+      {"embed: ids is f32(2), expected i32",
+       [](Ops& o) {
+         o.embed(t32({2, 4}), t32({2}), t32({9, 4}));
+       }},
+      {"embed_bwd: dtable bf16(9, 4), dy f32(2, 4)",
+       [](Ops& o) {
+         o.embed_bwd(t16({9, 4}), ids(2), t32({2, 4}));
+       }},
+      {"matmul: c f32(2, 3), a f32(2, 4), b f32(5, 3)",
+       [](Ops& o) {
+         o.matmul(t32({2, 3}), t32({2, 4}), t32({5, 3}), {});
+       }},
+      {"matmul: c bf16(2, 3), a f32(2, 4)",
+       [](Ops& o) {
+         o.matmul(t16({2, 3}), t32({2, 4}), t32({4, 3}), {});
+       }},
+      {"matmul: c f32(2, 3), a f32(2, 4)^T",
+       [](Ops& o) {
+         o.matmul(t32({2, 3}), t32({2, 4}), t32({4, 3}), {.trans_a = true});
+       }},
+      {"rmsnorm: rstd is bf16(2), expected f32",
+       [](Ops& o) {
+         o.rmsnorm(t16({2, 4}), t16({2}), t16({2, 4}), t16({4}), 1e-5);
+       }},
+      {"rmsnorm: w is f32(4), expected bf16",
+       [](Ops& o) {
+         o.rmsnorm(t16({2, 4}), t32({2}), t16({2, 4}), t32({4}), 1e-5);
+       }},
+      {"rmsnorm: x is f32(2, 4), expected contiguous",
+       [](Ops& o) {
+         o.rmsnorm(t32({2, 4}), t32({2}), t32({2, 5}).cols(0, 4), t32({4}), 1e-5);
+       }},
+      {"add_rmsnorm: delta is f32(2, 5)",
+       [](Ops& o) {
+         o.add_rmsnorm(t32({2, 4}), t32({2, 4}), t32({2}), t32({2, 4}), t32({2, 5}), t32({4}), 0);
+       }},
+      {"rmsnorm_bwd: dw bf16(4), x f32(2, 4)",
+       [](Ops& o) {
+         o.rmsnorm_bwd(t32({2, 4}), t16({4}), t32({2, 4}), t32({2, 4}), t32({4}), t32({2}), {});
+       }},
+      {"rope: head_dim 2, sign 0",
+       [](Ops& o) {
+         o.rope(t32({6, 16}), t32({3, 2}), kAttention, 0);
+       }},
+      {"rope: table f32(2, 2)",
+       [](Ops& o) {
+         o.rope(t32({6, 16}), t32({2, 2}), kAttention, 1);
+       }},
+      {"heads 3, kv_heads 2",
+       [](Ops& o) {
+         o.attention(t32({6, 6}), t32({2, 3, 3}), t32({6, 14}), {2, 3, 3, 2, 2});
+       }},
+      {"attention: lse is f32(6, 4), expected shape (2, 4, 3)",
+       [](Ops& o) {
+         o.attention(t32({6, 8}), t32({6, 4}), t32({6, 16}), kAttention);
+       }},
+      {"attention_bwd: dout is f32(6, 9)",
+       [](Ops& o) {
+         o.attention_bwd(t32({6, 16}), t32({6, 9}), t32({6, 8}), t32({2, 4, 3}), t32({6, 16}), kAttention);
+       }},
+      {"swiglu: gu is f32(2, 6)",
+       [](Ops& o) {
+         o.swiglu(t32({2, 4}), t32({2, 6}));
+       }},
+      {"add: b is bf16(4), expected f32", [](Ops& o) { o.add(t32({4}), t32({4}), t16({4})); }},
+      {"cross_entropy_partial: stats is f32(2, 2)",
+       [](Ops& o) {
+         o.cross_entropy_partial(t32({2, 2}), t32({2, 7}), ids(2), 0);
+       }},
+      {"cross_entropy_finish: loss_sum is f32(1)",
+       [](Ops& o) {
+         o.cross_entropy_finish(t32({1}), t32({2, 3}), ids(2));
+       }},
+      {"cast: f64(4) to f32(4)", [](Ops& o) { o.cast(t32({4}), t64({4})); }},
+      {"clip_scale: sq f32(2)", [](Ops& o) { o.clip_scale(t32({1}), t32({2}), 1); }},
+      {"adamw: weight f32(5) is its own master", [](Ops& o) { o.adamw(adamw_tensors(DType::f32, DType::f32, true), {}); }},
+      {"adamw: step 0", [](Ops& o) { o.adamw(adamw_tensors(DType::bf16, DType::f32, true), {.step = 0}); }},
+      {"argmax: out is i32(3)",
+       [](Ops& o) {
+         o.argmax(ids(3), t32({2, 7}));
+       }},
+  };
+  Region temp;
+  NullOps ops(temp);
+  for (const Call& c : calls) {
+    try {
+      c.call(ops);
+      ADD_FAILURE() << "accepted: " << c.message;
+    } catch (const CheckFailed& e) {
+      EXPECT_NE(std::string(e.what()).find(c.message), std::string::npos) << "said: " << e.what() << "\nexpected: " << c.message;
+    }
+  }
+  EXPECT_EQ(ops.cost().bytes(), 0) << "a refused call costs nothing";
+}
+
+TEST(OpsFront, RefusesForbiddenAliases) {
+  Region temp;
+  NullOps ops(temp);
+  float buffer[16] = {};
+  const Tensor x = Tensor::contiguous(buffer, DType::f32, {4, 4});
+  EXPECT_THROW(ops.matmul(x, x, t32({4, 4}), {}), CheckFailed);
+  EXPECT_THROW(ops.rmsnorm_bwd(x, t32({4}), x, t32({4, 4}), t32({4}), t32({4}), {.add_dx = true}), CheckFailed);
+  EXPECT_NO_THROW(ops.rmsnorm_bwd(x, t32({4}), x, t32({4, 4}), t32({4}), t32({4}), {}));
+  EXPECT_NO_THROW(ops.add(x, x, x));
+}
+
+TEST(OpsFront, AcceptsEveryPrecisionCombination) {
+  Region temp;
+  NullOps ops(temp);
+  for (const DType moment : {DType::f32, DType::bf16}) {
+    ops.adamw(adamw_tensors(DType::f32, moment, false), {});
+    ops.adamw(adamw_tensors(DType::bf16, moment, false), {});
+    ops.adamw(adamw_tensors(DType::bf16, moment, true), {});
+  }
+  EXPECT_EQ(ops.cost()[OpKind::adamw].calls, 6);
+}
+
+TEST(OpsFront, CountsCost) {
+  Region temp;
+  NullOps ops(temp);
+  ops.matmul(t16({2, 3}), t16({2, 4}), t16({4, 3}), {});
+  EXPECT_EQ(ops.cost()[OpKind::matmul].flops, 2 * 2 * 3 * 4);
+  EXPECT_EQ(ops.cost()[OpKind::matmul].bytes, 2 * (2 * 4 + 4 * 3 + 2 * 3));
+  ops.matmul(t32({2, 3}), t16({2, 4}), t16({4, 3}), {.accumulate = true});
+  EXPECT_EQ(ops.cost()[OpKind::matmul].calls, 2);
+  EXPECT_EQ(ops.cost()[OpKind::matmul].bytes, 2 * (2 * 4 + 4 * 3 + 2 * 3) + 2 * (2 * 4 + 4 * 3) + 2 * 4 * 2 * 3);
+  // 2 sequences x 4 heads x 6 causal pairs, 2 products of 2 * E each forward and 5 backward.
+  ops.attention(t32({6, 8}), t32({2, 4, 3}), t32({6, 16}), kAttention);
+  EXPECT_EQ(ops.cost()[OpKind::attention].flops, 2 * 4 * 6 * 2 * 2 * 2);
+  ops.attention_bwd(t32({6, 16}), t32({6, 8}), t32({6, 8}), t32({2, 4, 3}), t32({6, 16}), kAttention);
+  EXPECT_EQ(ops.cost()[OpKind::attention_bwd].flops, 2.5 * ops.cost()[OpKind::attention].flops);
+  EXPECT_EQ(ops.cost().flops(), 96 + 384 + 960);
+  ops.reset_cost();
+  EXPECT_EQ(ops.cost().flops(), 0);
+}
+
+TEST(OpsFront, EveryOpKindHasAName) {
+  EXPECT_EQ(name_of(OpKind::embed), "embed");
+  EXPECT_EQ(name_of(OpKind::attention_bwd), "attention_bwd");
+  EXPECT_EQ(name_of(OpKind::argmax), "argmax");
+}
+
+// Stands for a backend with known needs.
+class ScratchModel : public NullOps {
+ public:
+  using NullOps::NullOps;
+  size_t matmul_scratch(const MatmulShape& s) const override { return static_cast<size_t>(s.m * s.n * s.k); }
+  size_t attention_scratch(const AttentionShape&, DType, bool backward) const override { return backward ? 2000 : 1000; }
+  size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override { return static_cast<size_t>(rows * width); }
+};
+
+TEST(OpsFront, ScratchComesFromTempForOneCall) {
+  Region unused;
+  const ScratchModel model(unused);
+  const std::vector<std::pair<size_t, std::function<void(Ops&)>>> calls = {
+      {256,
+       [](Ops& o) {
+         o.matmul(t32({10, 10}), t32({10, 2}), t32({2, 10}), {});
+       }},  // 200, padded
+      {1024,
+       [](Ops& o) {
+         o.attention(t32({6, 8}), t32({2, 4, 3}), t32({6, 16}), kAttention);
+       }},
+      {2048,
+       [](Ops& o) {
+         o.attention_bwd(t32({6, 16}), t32({6, 8}), t32({6, 8}), t32({2, 4, 3}), t32({6, 16}), kAttention);
+       }},
+      {512,
+       [](Ops& o) {
+         o.rmsnorm_bwd(t32({5, 100}), t32({100}), t32({5, 100}), t32({5, 100}), t32({100}), t32({5}), {});
+       }},
+  };
+  for (const auto& [bytes, call] : calls) {
+    Region temp;
+    NullOps ops(temp, &model);
+    call(ops);
+    EXPECT_EQ(temp.high_water(), bytes);
+    EXPECT_EQ(temp.used(), 0u);
+    Region none;
+    NullOps without(none);
+    call(without);
+    EXPECT_EQ(none.high_water(), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace hlat

@@ -1,0 +1,80 @@
+// Loss and every gradient equal those of a Llama written independently in PyTorch (tools/make_torch_fixture.py).
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "support/host_memory.h"
+#include "support/real_run.h"
+#include "support/ref_run.h"
+
+namespace hlat {
+namespace {
+
+nlohmann::json fixture() {
+  std::ifstream in(HLAT_SOURCE_DIR "/tests/fixtures/torch_llama.json");
+  return nlohmann::json::parse(in);
+}
+
+Config config_of(const nlohmann::json& c) {
+  Config config;
+  config.model = {.preset = {}, .layers = c["layers"], .hidden = c["hidden"], .heads = c["heads"], .kv_heads = c["kv_heads"], .ffn = c["ffn"], .vocab = c["vocab"]};
+  config.model.rope_theta = c["theta"];
+  config.model.norm_eps = c["eps"];
+  config.model.tied = c["tied"];
+  config.train.seq_len = c["seq"];
+  config.train.global_batch = config.train.micro_batch = c["batch"];
+  config.train.loss_chunk = 7;
+  return config;
+}
+
+// tolerance: of the largest gradient of a tensor.
+void compare(const nlohmann::json& expected, const Config& config, StepRunner& runner, double tolerance) {
+  const ParamStore& params = runner.params();
+  ASSERT_EQ(static_cast<size_t>(params.size()), expected["gradients"].size());
+  for (ParamId id = 0; id < params.size(); ++id) {
+    std::vector<double> w(static_cast<size_t>(params.weight(id).numel()));
+    for (size_t i = 0; i < w.size(); ++i)
+      w[i] = static_cast<float>((params.spec(id).init_std == 0 ? 1.0 : 0.0) + 0.3 * std::sin(0.37 * static_cast<double>(i) + id));
+    from_f64(params.weight(id), w);
+  }
+  const int64_t n = config.train.micro_batch * config.train.seq_len;
+  std::vector<int32_t> ids, targets;
+  for (int64_t i = 0; i < n; ++i) {
+    ids.push_back(static_cast<int32_t>((7 * i + 3) % config.model.vocab));
+    targets.push_back(static_cast<int32_t>((5 * i + 1) % config.model.vocab));
+  }
+  *runner.loss_sum().as<double>() = 0;
+  runner.micro_step(Tensor::contiguous(ids.data(), DType::i32, {n}), Tensor::contiguous(targets.data(), DType::i32, {n}), false);
+  EXPECT_NEAR(*runner.loss_sum().as<double>() / static_cast<double>(n), expected["loss"].get<double>(), tolerance);
+  for (ParamId id = 0; id < params.size(); ++id) {
+    const auto want = expected["gradients"][params.spec(id).name].get<std::vector<double>>();
+    const auto have = to_f64(params.grad(id));
+    ASSERT_EQ(want.size(), have.size());
+    double largest = 0;
+    for (const double g : want) largest = std::max(largest, std::abs(g));
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(have[i], want[i], tolerance * largest) << params.spec(id).name << "[" << i << "]";
+  }
+}
+
+TEST(TorchFixture, ReferenceBackendAgreesToTheDigitsOfTheFile) {
+  for (const auto& k : fixture()) {
+    const Config config = config_of(k["config"]);
+    RefRun run(config);
+    compare(k, config, run.runner(), 1e-9);
+  }
+}
+
+// f32: 24-bit products through two blocks; measured about 2e-6.
+TEST(TorchFixture, CpuBackendAgreesInEveryInstructionSet) {
+  for (const std::string& isa : available_isas())
+    for (const auto& k : fixture()) {
+      const Config config = config_of(k["config"]);
+      RealRun run(config, {.threads = 2, .isa = isa});
+      compare(k, config, run.runner(), 2e-5);
+    }
+}
+
+}  // namespace
+}  // namespace hlat
