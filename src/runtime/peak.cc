@@ -7,41 +7,75 @@
 
 namespace hlat {
 
-double measure_matmul_rate(Backend& backend, DType dtype) {
-  constexpr int64_t n = 1536;
-  constexpr int kMinRuns = 8;
-  constexpr double kMinSeconds = 0.6;
-  // The same code measures its memory first, as every step does.
-  const auto place = [&](Memory& memory, std::array<Tensor, 3>& t) {
-    for (Tensor& x : t) x = memory[Purpose::temp].alloc(dtype, {n, n}, "matmul");
-  };
-  std::array<Tensor, 3> t;
-  Memory measuring;
-  {
-    const auto model = backend.make_ops(measuring[Purpose::temp]);
-    place(measuring, t);
-    NullOps(measuring[Purpose::temp], model.get()).matmul(t[0], t[1], t[2], {.trans_b = true});
+namespace {
+
+constexpr int64_t kSize = 1536;  // larger than the caches of a core, small enough for many repetitions
+
+using Operands = std::array<Tensor, 3>;
+
+Operands place(Memory& memory, DType dtype) {
+  Operands t;
+  for (Tensor& x : t) x = memory[Purpose::temp].alloc(dtype, {kSize, kSize}, "matmul");
+  return t;
+}
+
+// The same code measures its memory first, as every step does.
+MemoryPlan plan(Backend& backend, DType dtype) {
+  Memory memory;
+  const auto model = backend.make_ops(memory[Purpose::temp]);
+  const Operands t = place(memory, dtype);
+  NullOps(memory[Purpose::temp], model.get()).matmul(t[0], t[1], t[2], {.trans_b = true});
+  return memory.high_water();
+}
+
+}  // namespace
+
+struct MatmulRate::Buffers {
+  PlannedMemory memory;
+  std::unique_ptr<Ops> ops;
+  Operands t;
+
+  Buffers(Backend& backend, DType dtype)
+      : memory(backend.device(), plan(backend, dtype)), ops(backend.make_ops(memory.memory()[Purpose::temp])), t(place(memory.memory(), dtype)) {
+    ops->fill_normal(t[1], 1.0, {.seed = 1});
+    ops->fill_normal(t[2], 1.0, {.seed = 2});
+    run();  // makes the library's kernel
   }
-  PlannedMemory planned(backend.device(), measuring.high_water());
-  const auto ops = backend.make_ops(planned.memory()[Purpose::temp]);
-  place(planned.memory(), t);
-  ops->fill_normal(t[1], 1.0, {.seed = 1});
-  ops->fill_normal(t[2], 1.0, {.seed = 2});
+  void run() { ops->matmul(t[0], t[1], t[2], {.trans_b = true}); }
+};
+
+MatmulRate::MatmulRate(Backend& backend, DType dtype) : buffers_(std::make_unique<Buffers>(backend, dtype)) {}
+MatmulRate::~MatmulRate() = default;
+
+void MatmulRate::measure(double seconds) {
   using Clock = std::chrono::steady_clock;
-  double best = 0, total = 0;
-  for (int run = 0; run < kMinRuns || total < kMinSeconds; ++run) {
+  for (double total = 0; total < seconds;) {
     const auto start = Clock::now();
-    ops->matmul(t[0], t[1], t[2], {.trans_b = true});
+    buffers_->run();
     const double s = std::chrono::duration<double>(Clock::now() - start).count();
     total += s;
-    if (run > 0) best = std::max(best, 2.0 * n * n * n / s);
+    rates_.push_back(2.0 * kSize * kSize * kSize / s);
+    best_ = std::max(best_, rates_.back());
   }
-  return best;
+}
+
+double MatmulRate::median() const {
+  HLAT_CHECK(!rates_.empty(), "nothing was measured");
+  std::vector<double> sorted = rates_;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[sorted.size() / 2];
 }
 
 double measure_peak(Backend& backend, DType compute) {
-  const double f32 = measure_matmul_rate(backend, DType::f32);
-  return compute == DType::bf16 ? std::max(f32, measure_matmul_rate(backend, DType::bf16)) : f32;
+  constexpr double kSeconds = 0.5;
+  double best = 0;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    if (dtype == DType::bf16 && compute != DType::bf16) continue;
+    MatmulRate rate(backend, dtype);
+    rate.measure(kSeconds);
+    best = std::max(best, rate.best());
+  }
+  return best;
 }
 
 }  // namespace hlat

@@ -2,14 +2,32 @@
 // is trusted.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "ops/device.h"
 
 namespace hlat {
 
-// Best rate over a few repetitions of a square matmul, FLOP/s.
-double measure_matmul_rate(Backend& backend, DType dtype);
+// Repeats one square matmul. The object keeps its memory, so that rates can be taken between the steps of a benchmark:
+// on a shared machine a rate means something only beside what was measured at the same time.
+class MatmulRate {
+ public:
+  MatmulRate(Backend& backend, DType dtype);
+  ~MatmulRate();
+  double best() const { return best_; }      // FLOP/s, over all repetitions
+  double median() const;                     // FLOP/s, over all repetitions
+  void measure(double seconds);              // adds repetitions
 
-// The ceiling for a compute type. bf16 on a CPU without bf16 instructions runs on the f32 kernel, whose rate then holds.
+ private:
+  struct Buffers;
+  std::unique_ptr<Buffers> buffers_;
+  std::vector<double> rates_;
+  double best_ = 0;
+};
+
+// The ceiling for a compute type: the best rate of a short measurement. bf16 on a CPU without bf16 instructions runs on
+// the f32 kernel, whose rate then holds.
 double measure_peak(Backend& backend, DType compute);
 
 }  // namespace hlat

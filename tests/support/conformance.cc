@@ -23,14 +23,14 @@ std::vector<double> absolute(std::vector<double> v) {
 
 }  // namespace
 
-std::vector<Backend> test_backends() {
-  std::vector<Backend> backends;
+std::vector<TestBackend> test_backends() {
+  std::vector<TestBackend> backends;
   for (const std::string& isa : available_isas())
     backends.push_back({.name = "cpu_" + isa, .make = [isa](Region& temp) { return std::make_unique<CpuOps>(temp, CpuOptions{2, isa}); }});
   return backends;
 }
 
-Lab::Lab(const Backend& backend, DType dtype)
+Lab::Lab(const TestBackend& backend, DType dtype)
     : backend_(backend), dtype_(dtype), memory_(backend.allocate), ops_(backend.make(temp_)), ref_(ref_temp_) {}
 
 Twin Lab::values(DType dtype, const Shape& shape, const std::vector<double>& values) {

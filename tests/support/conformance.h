@@ -28,17 +28,17 @@
 
 namespace hlat {
 
-struct Backend {
+struct TestBackend {
   std::string name;
   std::function<std::unique_ptr<Ops>(Region& temp)> make;
   Allocate allocate = allocate_host;
   std::function<void()> sync = [] {};  // waits until results can be read
 };
 
-inline void PrintTo(const Backend& backend, std::ostream* out) { *out << backend.name; }  // for GoogleTest
+inline void PrintTo(const TestBackend& backend, std::ostream* out) { *out << backend.name; }  // for GoogleTest
 
 // The backends of this machine that the tests run on.
-std::vector<Backend> test_backends();
+std::vector<TestBackend> test_backends();
 
 // One tensor, three times: under test, the f64 reference, and absolute values in f64 for magnitudes of linear ops.
 struct Twin {
@@ -69,7 +69,7 @@ inline double sum_units(int64_t terms) { return 4 * std::sqrt(static_cast<double
 
 class Lab {
  public:
-  Lab(const Backend& backend, DType dtype);
+  Lab(const TestBackend& backend, DType dtype);
 
   DType dtype() const { return dtype_; }  // the row's dtype: activations and weights
   Twin values(DType dtype, const Shape& shape, const std::vector<double>& values);
@@ -95,7 +95,7 @@ class Lab {
   Ops& ops() { return *ops_; }
 
  private:
-  const Backend& backend_;
+  const TestBackend& backend_;
   DType dtype_;
   HostMemory memory_;
   Region temp_;

@@ -10,7 +10,7 @@ namespace hlat {
 namespace {
 
 struct Param {
-  Backend backend;
+  TestBackend backend;
   std::string op;
   DType dtype;
 };
@@ -23,7 +23,7 @@ std::vector<Param> params() {
   for (const Row& row : conformance_table())
     if (std::find(ops.begin(), ops.end(), row.op) == ops.end()) ops.push_back(row.op);
   std::vector<Param> out;
-  for (const Backend& backend : test_backends())
+  for (const TestBackend& backend : test_backends())
     for (const std::string& op : ops)
       for (const DType dtype : {DType::f32, DType::bf16}) out.push_back({backend, op, dtype});
   return out;

@@ -15,7 +15,7 @@ namespace {
 
 bool same_bits(const Tensor& a, const Tensor& b) { return a.bytes() == b.bytes() && std::memcmp(a.data, b.data, a.bytes()) == 0; }
 
-class OpsProperty : public ::testing::TestWithParam<Backend> {
+class OpsProperty : public ::testing::TestWithParam<TestBackend> {
  protected:
   OpsProperty() : memory_(GetParam().allocate), ops_(GetParam().make(temp_)) {}
 

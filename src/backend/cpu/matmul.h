@@ -1,5 +1,5 @@
-// Matmul through oneDNN. bf16 operands go in as they are where the CPU multiplies bf16, and are widened to f32 first
-// where it does not (oneDNN's emulation is several times slower than its f32 kernel).
+// Matmul through oneDNN: its sgemm for f32, its matmul primitive for bf16 on CPUs that multiply bf16. Elsewhere bf16
+// operands are widened to f32 first, since oneDNN's emulation is several times slower than its f32 kernel.
 #pragma once
 
 #include <memory>
@@ -20,6 +20,8 @@ class CpuMatmul {
 
  private:
   struct Library;
+  void run_native(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch);
+  void run_widened(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch);
   Tensor widened(Tensor t, std::byte*& cursor) const;
 
   const CpuKernels& kernels_;

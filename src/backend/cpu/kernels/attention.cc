@@ -34,10 +34,17 @@ void store_rows(void* dst, int64_t row, const float* src, int64_t rows, int64_t 
   }
 }
 
-// One tile of keys transposed: out[e][j] = rows[j][e], for the whole tile (rows past the end are zero).
+// One tile of keys transposed: out[e][j] = rows[j][e]. Rows have Ep columns, the tile has kTile rows; both are whole vectors.
 void transpose_tile(float* out, const float* rows, int64_t padded, int64_t head_dim) {
-  for (int64_t e = 0; e < head_dim; ++e)
-    for (int64_t j = 0; j < kTile; ++j) out[e * kTile + j] = rows[j * padded + e];
+  for (int64_t e = 0; e < head_dim; e += kLanes)
+    for (int64_t j = 0; j < kTile; j += kLanes) {
+      vf block[kLanes];
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) block[i] = load(rows + (j + i) * padded + e);
+      transpose(block);
+      const int64_t n = least(kLanes, head_dim - e);
+      for (int64_t i = 0; i < n; ++i) store(out + (e + i) * kTile + j, block[i]);
+    }
 }
 
 template <class T>
@@ -61,30 +68,37 @@ void pack(const AttentionPackArgs& a) {
 
 int64_t forward_work(int64_t head_dim) { return 2 * kTile * padded_head(head_dim) + kTile * kTile; }
 
-// Softmax of one score tile in place against the running maximum; returns the factor for what was summed before.
-// Only columns [0, visible) of the row take part.
-inline float softmax_row(float* s, int64_t visible, float& peak, float& total) {
-  float top = peak;
-  int64_t j = 0;
-  if (visible == kTile) {
-    vf t = load(s);
-    for (j = kLanes; j < kTile; j += kLanes) t = max(t, load(s + j));
-    const float tile_top = max(t);
-    top = tile_top > top ? tile_top : top;
-  } else {
-    for (; j < visible; ++j) top = s[j] > top ? s[j] : top;
-    for (; j < kTile; ++j) s[j] = -1e30f;
+// Largest of the first `visible` scores of a row; the rest are put out of reach.
+inline float row_peak(float* s, int64_t visible) {
+  for (int64_t j = visible; j < kTile; ++j) s[j] = -1e30f;
+  vf top = load(s);
+  for (int64_t j = kLanes; j < kTile; j += kLanes) top = max(top, load(s + j));
+  return max(top);
+}
+
+// Softmax of a score tile in place against the running maximum. peak and total are (kTile); factor[r] is what the sums
+// made before must be multiplied with.
+inline void softmax_tile(float* s, int64_t rows, bool diagonal, float* peak, float* total, float* factor) {
+  float top[kTile];
+  for (int64_t r = 0; r < rows; ++r) top[r] = row_peak(s + r * kTile, diagonal ? r + 1 : kTile);
+  for (int64_t r = rows; r < kTile; ++r) top[r] = 0;
+  for (int64_t r = 0; r < kTile; r += kLanes) {
+    const vf now = max(load(peak + r), load(top + r));
+    store(factor + r, exp_nonpositive(load(peak + r) - now));
+    store(peak + r, now);
   }
-  vf acc{};
-  for (j = 0; j < kTile; j += kLanes) {
-    const vf p = exp(load(s + j) - top);
-    store(s + j, p);
-    acc += p;
+  for (int64_t r = 0; r < rows; ++r) {
+    float* row = s + r * kTile;
+    vf acc{};
+    for (int64_t j = 0; j < kTile; j += kLanes) {
+      const vf p = exp_nonpositive(load(row + j) - peak[r]);
+      store(row + j, p);
+      acc += p;
+    }
+    if (diagonal)  // exactly nothing of later tokens
+      for (int64_t j = r + 1; j < kTile; ++j) row[j] = 0;
+    total[r] = total[r] * factor[r] + sum(acc);
   }
-  const float old = peak == -INFINITY ? 0.0f : exp(set(peak - top))[0];
-  peak = top;
-  total = total * old + sum(acc);
-  return old;
 }
 
 template <class T>
@@ -93,17 +107,17 @@ void forward(const AttentionForwardArgs& a) {
   float* q = a.work;                       // (kTile, Ep)
   float* o = q + kTile * padded;           // (kTile, Ep)
   float* s = o + kTile * padded;           // (kTile, kTile)
-  float peak[kTile], total[kTile];
+  float peak[kTile], total[kTile], factor[kTile];
   load_rows(q, static_cast<const T*>(a.q), a.q_row, a.rows, a.head_dim, a.scale);
-  for (int64_t r = 0; r < a.rows; ++r) peak[r] = -INFINITY, total[r] = 0;
+  for (int64_t r = 0; r < kTile; ++r) peak[r] = -1e30f, total[r] = 0;
   std::memset(o, 0, static_cast<size_t>(a.rows * padded) * sizeof(float));
   const int64_t tile = a.first / kTile;
   for (int64_t t = 0; t <= tile; ++t) {
     tile_gemm(s, kTile, q, padded, 1, a.k_tiles + t * kTile * a.head_dim, kTile, a.rows, kTile, a.head_dim, false);
+    softmax_tile(s, a.rows, t == tile, peak, total, factor);
     for (int64_t r = 0; r < a.rows; ++r) {
-      const float old = softmax_row(s + r * kTile, t == tile ? r + 1 : kTile, peak[r], total[r]);
-      if (old != 1.0f)
-        for (int64_t i = 0; i < padded; i += kLanes) store(o + r * padded + i, load(o + r * padded + i) * old);
+      if (factor[r] == 1.0f) continue;
+      for (int64_t i = 0; i < padded; i += kLanes) store(o + r * padded + i, load(o + r * padded + i) * factor[r]);
     }
     tile_gemm(o, padded, s, kTile, 1, a.v_rows + t * kTile * padded, padded, a.rows, padded, t == tile ? a.rows : kTile, true);
   }
@@ -126,7 +140,7 @@ inline void score_gradients(float* s, float* dp, int64_t rows, const float* lse,
     float* p = s + r * kTile;
     float* d = dp + r * kTile;
     for (int64_t j = 0; j < kTile; j += kLanes) {
-      const vf prob = exp(load(p + j) - lse[r]);
+      const vf prob = exp_nonpositive(load(p + j) - lse[r]);
       store(p + j, prob);
       store(d + j, prob * (load(d + j) - delta[r]));
     }

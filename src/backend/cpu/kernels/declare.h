@@ -5,7 +5,6 @@
 
 namespace hlat::HLAT_ISA {
 void fill_elementwise(CpuKernels& k);
-void fill_gemm(CpuKernels& k);
 void fill_norm(CpuKernels& k);
 void fill_loss(CpuKernels& k);
 void fill_attention(CpuKernels& k);

@@ -21,11 +21,11 @@ void ce_partial(float* stats, const void* logits, const int32_t* targets, int64_
       const int64_t count = width - begin < kRun ? width - begin : kRun;
       vf acc{};
       int64_t j = begin;
-      for (; j + kLanes <= begin + count; j += kLanes) acc += exp(load(x + j) - peak);
+      for (; j + kLanes <= begin + count; j += kLanes) acc += exp_nonpositive(load(x + j) - peak);
       total += static_cast<double>(sum(acc));
       if (j < begin + count) {
         float lane[kLanes];
-        store(lane, exp(load_n(x + j, begin + count - j) - peak));
+        store(lane, exp_nonpositive(load_n(x + j, begin + count - j) - peak));
         for (int64_t t = 0; t < begin + count - j; ++t) total += static_cast<double>(lane[t]);
       }
     }
@@ -49,8 +49,8 @@ void ce_bwd(void* dlogits, const void* logits, const float* stats, const int32_t
     const int64_t t = targets[r] - first;
     // The target column is made in f32 before rounding: softmax near 1 would otherwise lose the difference.
     const bool here = t >= 0 && t < width;
-    const float at_target = here ? exp(set(value(x[t]) - peak))[0] * factor - scale : 0.0f;
-    lanes(width, [&](int64_t i, int64_t m) { store_part(d + i, exp(load_part(x + i, m) - peak) * factor, m); });
+    const float at_target = here ? exp_nonpositive(set(value(x[t]) - peak))[0] * factor - scale : 0.0f;
+    lanes(width, [&](int64_t i, int64_t m) { store_part(d + i, exp_nonpositive(load_part(x + i, m) - peak) * factor, m); });
     if (here) store_n(d + t, set(at_target), 1);
   }
 }

@@ -108,44 +108,78 @@ inline vf select(vi mask, vf yes, vf no) {
 }
 inline vf max(vf a, vf b) { return select(a > b, a, b); }
 
-inline float sum(vf v) {  // pairwise, in a fixed order
-  float lane[kLanes];
-  std::memcpy(lane, &v, sizeof v);
-  for (int width = kLanes / 2; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i) lane[i] += lane[i + width];
-  return lane[0];
+// Lane j takes lane j ^ S.
+template <int S>
+inline vf swap_lanes(vf v) {
+  vi lane;
+#pragma GCC unroll 16
+  for (int j = 0; j < kLanes; ++j) lane[j] = j ^ S;
+  return __builtin_shuffle(v, lane);
 }
+// Pairwise, in a fixed order.
+template <int S = kLanes / 2>
+inline float sum(vf v) {
+  v += swap_lanes<S>(v);
+  if constexpr (S > 1) return sum<S / 2>(v);
+  else return v[0];
+}
+template <int S = kLanes / 2>
 inline float max(vf v) {
-  float lane[kLanes];
-  std::memcpy(lane, &v, sizeof v);
-  float m = lane[0];
-  for (int i = 1; i < kLanes; ++i) m = lane[i] > m ? lane[i] : m;
-  return m;
+  v = max(v, swap_lanes<S>(v));
+  if constexpr (S > 1) return max<S / 2>(v);
+  else return v[0];
 }
 
-// exp to about 2 ulp; 0 below -87.3, infinity above 88.7, NaN stays NaN.
-inline vf exp(vf x) {
-  const vf kLow = set(-87.3f), kHigh = set(88.7f);
-  const vf y = select(x < kLow, kLow, select(x > kHigh, kHigh, x));
+// One stage of a butterfly: blocks of S lanes are exchanged between rows i and i + S.
+template <int S = kLanes / 2>
+inline void transpose(vf* row) {  // in place: row i, lane j becomes row j, lane i
+  vi lane;
+#pragma GCC unroll 16
+  for (int j = 0; j < kLanes; ++j) lane[j] = j;
+  const vi low = (lane & S) != 0 ? lane - S + kLanes : lane, high = (lane & S) != 0 ? lane + kLanes : lane + S;
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) {
+    if (i & S) continue;
+    const vf a = row[i], b = row[i + S];
+    row[i] = __builtin_shuffle(a, b, low);
+    row[i + S] = __builtin_shuffle(a, b, high);
+  }
+  if constexpr (S > 1) transpose<S / 2>(row);
+}
+
+// e^r 2^n = e^x for |r| <= ln(2) / 2, x finite: n is returned as floats.
+inline vf exp_parts(vf x, vf& n) {
   const vf magic = set(12582912.0f);  // adding it rounds to an integer
-  const vf n = (y * 1.44269504088896341f + magic) - magic;
-  const vf r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+  n = (x * 1.44269504088896341f + magic) - magic;
+  const vf r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
   vf p = set(1.9875691500e-4f);
   p = p * r + 1.3981999507e-3f;
   p = p * r + 8.3334519073e-3f;
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
+  return p * (r * r) + r + 1.0f;
+}
+
+// exp to about 2 ulp; 0 below -87.3, infinity above 88.7, NaN stays NaN.
+inline vf exp(vf x) {
+  const vf kLow = set(-87.3f), kHigh = set(88.7f);
+  vf n;
+  const vf p = exp_parts(select(x < kLow, kLow, select(x > kHigh, kHigh, x)), n);
   // 2^n in two factors: n reaches 128, which one exponent field does not hold.
   const vi ni = __builtin_convertvector(n, vi);
   const vi half = ni >> 1;
   const vf a = reinterpret_cast<vf>((half + 127) << 23), b = reinterpret_cast<vf>((ni - half + 127) << 23);
-  const vf value = p * a * b;
-  return select(x < kLow, vf{}, select(x > kHigh, set(__builtin_inff()), value));
+  return select(x < kLow, vf{}, select(x > kHigh, set(__builtin_inff()), p * a * b));
 }
 
-// log of positive normal numbers is needed once per row only: scalar libm serves there.
+// The same where x is not above 0 but for rounding, as in a softmax: half the work. Below -87 it is 1e-38, not 0.
+inline vf exp_nonpositive(vf x) {
+  vf n;
+  const vf p = exp_parts(select(x < -87.0f, set(-87.0f), x), n);
+  const vi scaled = reinterpret_cast<vi>(p) + (__builtin_convertvector(n, vi) << 23);
+  return reinterpret_cast<vf>(scaled);
+}
 
 inline vf sqrt(vf v) {
 #if defined(__AVX512F__)

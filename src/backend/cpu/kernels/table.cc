@@ -13,7 +13,6 @@ const CpuKernels& kernels() {
     k.name = HLAT_TEXT(HLAT_ISA);
     k.lanes = kLanes;
     fill_elementwise(k);
-    fill_gemm(k);
     fill_norm(k);
     fill_loss(k);
     fill_attention(k);

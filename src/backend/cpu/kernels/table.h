@@ -63,33 +63,11 @@ struct AdamwArgs {
   uint32_t step;
 };
 
-// Lines [0, lines) of an operand and depth k values, in panels. Element (line, k) is src[line * row + k] when k_contiguous,
-// else src[k * row + line].
-struct GemmPackArgs {
-  float* dst;
-  const void* src;
-  int64_t row, lines, depth;
-  bool k_contiguous;
-};
-
-struct GemmArgs {
-  float* c;
-  int64_t ldc;
-  const float* a;        // packed
-  const float* b;        // packed
-  int64_t m, n, depth;
-  bool accumulate;
-};
-
 inline constexpr int64_t kTile = 64;  // query and key tile of attention
 
 struct CpuKernels {
   const char* name;
   int lanes;
-  int gemm_rows, gemm_cols;  // panel widths of A and B
-  void (*gemm_pack_a[2])(const GemmPackArgs&);
-  void (*gemm_pack_b[2])(const GemmPackArgs&);
-  void (*gemm)(const GemmArgs&);
   void (*widen)(float* dst, const uint16_t* src, int64_t n);
   void (*narrow)(uint16_t* dst, const float* src, int64_t n);
   void (*narrow_stochastic)(uint16_t* dst, const float* src, int64_t n, int64_t first_element, const uint32_t* key, uint32_t step, uint32_t purpose);
