@@ -36,7 +36,7 @@ template <class... Args>
 
 }  // namespace hlat
 
-#define HLAT_CHECK(condition, ...)                                                            \
-  do {                                                                                        \
+#define HLAT_CHECK(condition, ...)                                                                    \
+  do {                                                                                                \
     if (!(condition)) ::hlat::check_failed(__FILE__, __LINE__, #condition, fmt::format(__VA_ARGS__)); \
   } while (false)

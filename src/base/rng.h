@@ -34,8 +34,8 @@ inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, std::array<uint
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53u} * c[0];
     const uint64_t p1 = uint64_t{0xCD9E8D57u} * c[2];
-    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(p1),
-         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k[1], static_cast<uint32_t>(p0)};
+    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(p1), static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k[1],
+         static_cast<uint32_t>(p0)};
     k[0] += 0x9E3779B9u;
     k[1] += 0xBB67AE85u;
   }
@@ -54,8 +54,8 @@ class Stream {
  public:
   explicit Stream(NoiseKey key, uint64_t position = 0) : key_(key), position_(position) {}
   uint32_t next_u32();
-  double next_unit();                    // uniform in [0, 1) with 32 bits
-  uint64_t below(uint64_t bound);        // uniform in [0, bound)
+  double next_unit();              // uniform in [0, 1) with 32 bits
+  uint64_t below(uint64_t bound);  // uniform in [0, bound)
   uint64_t position() const { return position_; }
 
  private:

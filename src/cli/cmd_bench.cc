@@ -22,8 +22,10 @@ void run(const Args& args, bool per_op) {
   const Config config = args.config.load().config;
   const auto backend = make_backend(config.device);
   const StepBench bench = bench_step(config, *backend, args.steps, per_op);
-  if (args.json) fmt::print("{}\n", bench_json(config, bench).dump(2));
-  else fmt::print("{}", bench_text(config, bench));
+  if (args.json)
+    fmt::print("{}\n", bench_json(config, bench).dump(2));
+  else
+    fmt::print("{}", bench_text(config, bench));
 }
 
 }  // namespace

@@ -30,8 +30,10 @@ void run(const Args& args) {
   // A named device is planned without scratch: how much its libraries take is not known here.
   const Ops* scratch = here ? scratch_model.get() : nullptr;
   const Plan plan = dry_run(config, scratch);
-  if (args.json) fmt::print("{}\n", plan_json(config, plan, fit).dump(2));
-  else fmt::print("{}\n{}", plan_table(config, plan), fit_text(config, plan, fit, scratch));
+  if (args.json)
+    fmt::print("{}\n", plan_json(config, plan, fit).dump(2));
+  else
+    fmt::print("{}\n{}", plan_table(config, plan), fit_text(config, plan, fit, scratch));
 }
 
 }  // namespace

@@ -27,13 +27,16 @@ void check_data(const Config& config, const EmbeddedCorpus& corpus) {
   if (!config.data.embedded)
     throw UsageError("data.embedded = false: no other data is named; set data.embedded=true to train on the embedded corpus");
   if (config.model.vocab < corpus.tokenizer().vocab_size())
-    throw UsageError(fmt::format("model.vocab = {}: the embedded corpus has {} tokens", config.model.vocab, corpus.tokenizer().vocab_size()));
+    throw UsageError(
+        fmt::format("model.vocab = {}: the embedded corpus has {} tokens", config.model.vocab, corpus.tokenizer().vocab_size()));
 }
 
 std::string summary_text(const Config& config, const TrainSummary& s) {
   std::string text = fmt::format("\ntrained {} steps in {}\n", s.steps, format_duration(s.seconds));
-  text += fmt::format("  final loss   {:.4f} (mean of the last {}), floor {:.4f}: {:+.1f}%\n", s.loss, s.loss_steps, s.floor, 100.0 * (s.loss / s.floor - 1.0));
-  text += fmt::format("  speed        {} tokens/s, MFU {:.1f}%, HFU {:.1f}% of the measured matmul rate\n", format_count(s.tokens_per_s), 100 * s.mfu, 100 * s.hfu);
+  text += fmt::format("  final loss   {:.4f} (mean of the last {}), floor {:.4f}: {:+.1f}%\n", s.loss, s.loss_steps, s.floor,
+                      100.0 * (s.loss / s.floor - 1.0));
+  text += fmt::format("  speed        {} tokens/s, MFU {:.1f}%, HFU {:.1f}% of the measured matmul rate\n", format_count(s.tokens_per_s),
+                      100 * s.mfu, 100 * s.hfu);
   text += fmt::format("  memory       planned {}, used {}\n", format_bytes(s.planned.total()), format_bytes(s.used.total()));
   text += fmt::format("  run folder   {}\n", config.run.dir);
   if (!s.samples.empty()) text += "\nthe model writes:\n";
@@ -42,11 +45,16 @@ std::string summary_text(const Config& config, const TrainSummary& s) {
 }
 
 nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s) {
-  return {{"steps", s.steps},           {"loss", s.loss},
-          {"floor", s.floor},           {"tokens_per_s", s.tokens_per_s},
-          {"mfu", s.mfu},               {"hfu", s.hfu},
-          {"seconds", s.seconds},       {"planned_bytes", s.planned.total()},
-          {"used_bytes", s.used.total()}, {"run_dir", config.run.dir},
+  return {{"steps", s.steps},
+          {"loss", s.loss},
+          {"floor", s.floor},
+          {"tokens_per_s", s.tokens_per_s},
+          {"mfu", s.mfu},
+          {"hfu", s.hfu},
+          {"seconds", s.seconds},
+          {"planned_bytes", s.planned.total()},
+          {"used_bytes", s.used.total()},
+          {"run_dir", config.run.dir},
           {"samples", s.samples}};
 }
 
@@ -68,8 +76,8 @@ void run(const Args& args) {
   folder.log().info("plan\n{}", plan_table(config, plan));
   if (config.train.precision == PrecisionKind::bf16)
     folder.log().warn("precision bf16 rounds every update to the nearest bf16 and is known to diverge; bf16_sr and mixed do not");
-  fmt::print(stderr, "{}\n{} parameters, planned memory {}, run folder {}\n", backend->describe(), format_count(static_cast<double>(plan.parameters)),
-             format_bytes(plan.memory.total()), config.run.dir);
+  fmt::print(stderr, "{}\n{} parameters, planned memory {}, run folder {}\n", backend->describe(),
+             format_count(static_cast<double>(plan.parameters)), format_bytes(plan.memory.total()), config.run.dir);
 
   Progress progress(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
   const TrainPlan train_plan{.memory = plan.memory,
@@ -79,8 +87,10 @@ void run(const Args& args) {
   const TrainSummary summary = train(config, train_plan, *backend, corpus, folder, progress);
   const std::string text = summary_text(config, summary);
   folder.log().info("{}", text);
-  if (args.json) fmt::print("{}\n", summary_json(config, summary).dump(2));
-  else fmt::print("{}", text);
+  if (args.json)
+    fmt::print("{}\n", summary_json(config, summary).dump(2));
+  else
+    fmt::print("{}", text);
 }
 
 }  // namespace

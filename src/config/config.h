@@ -18,17 +18,17 @@ struct RunConfig {
 };
 
 struct ModelConfig {
-  std::string preset;         // a known shape; other keys then override single values
+  std::string preset;  // a known shape; other keys then override single values
   int64_t layers = 4;
   int64_t hidden = 128;
   int64_t heads = 4;
-  int64_t kv_heads = 0;       // 0: as many as heads
+  int64_t kv_heads = 0;  // 0: as many as heads
   int64_t ffn = 384;
   int64_t vocab = 512;
   double rope_theta = 10000;
   double norm_eps = 1e-5;
-  bool tied = false;          // the output head uses the embedding matrix
-  double init_std = 0.02;     // output projections use init_std / sqrt(2 * layers)
+  bool tied = false;       // the output head uses the embedding matrix
+  double init_std = 0.02;  // output projections use init_std / sqrt(2 * layers)
 
   int64_t kv() const { return kv_heads == 0 ? heads : kv_heads; }
   int64_t head_dim() const { return hidden / heads; }
@@ -38,11 +38,11 @@ struct ModelConfig {
 struct TrainConfig {
   int64_t steps = 100;
   int64_t seq_len = 128;
-  int64_t global_batch = 8;    // sequences per optimizer step
-  int64_t micro_batch = 1;     // sequences per forward and backward
+  int64_t global_batch = 8;  // sequences per optimizer step
+  int64_t micro_batch = 1;   // sequences per forward and backward
   PrecisionKind precision = PrecisionKind::fp32;
-  Recompute recompute;         // none | selective | full | every:K
-  int64_t loss_chunk = 1024;   // tokens whose logits exist at one time
+  Recompute recompute;        // none | selective | full | every:K
+  int64_t loss_chunk = 1024;  // tokens whose logits exist at one time
   bool operator==(const TrainConfig&) const = default;
 };
 
@@ -58,13 +58,13 @@ struct OptimConfig {
   double eps = 1e-8;
   double weight_decay = 0.1;
   bool decay_norms = true;
-  double clip = 1.0;           // global gradient norm; 0: no clipping
+  double clip = 1.0;  // global gradient norm; 0: no clipping
   bool operator==(const OptimConfig&) const = default;
 };
 
 struct DataConfig {
-  bool embedded = true;        // train on the embedded corpus when no other data is named
-  uint64_t seed = 1234;        // document order
+  bool embedded = true;  // train on the embedded corpus when no other data is named
+  uint64_t seed = 1234;  // document order
   bool operator==(const DataConfig&) const = default;
 };
 

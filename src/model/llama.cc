@@ -2,7 +2,8 @@
 
 namespace hlat {
 
-Llama::Llama(const ModelConfig& model, const TrainConfig& train, bool decay_norms) : config_(model), blocks_(static_cast<size_t>(model.layers)) {
+Llama::Llama(const ModelConfig& model, const TrainConfig& train, bool decay_norms)
+    : config_(model), blocks_(static_cast<size_t>(model.layers)) {
   ParamBuilder params;
   embedding_.declare(params, model);
   for (int64_t l = 0; l < model.layers; ++l) blocks_[static_cast<size_t>(l)].declare(params, l, model, decay_norms);

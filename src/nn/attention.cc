@@ -7,7 +7,8 @@ namespace hlat {
 void Attention::declare(ParamBuilder& params, const std::string& prefix, const ModelConfig& model) {
   const int64_t head = model.head_dim();
   qkv.declare(params, prefix + ".qkv", (model.heads + 2 * model.kv()) * head, model.hidden, model.init_std);
-  output.declare(params, prefix + ".output", model.hidden, model.heads * head, model.init_std / std::sqrt(2.0 * static_cast<double>(model.layers)));
+  output.declare(params, prefix + ".output", model.hidden, model.heads * head,
+                 model.init_std / std::sqrt(2.0 * static_cast<double>(model.layers)));
 }
 
 void Attention::forward(Ctx& ctx, Tensor x, Tensor y) const {

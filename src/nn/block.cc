@@ -20,8 +20,10 @@ void Block::forward(Ctx& ctx, Tensor x, Tensor y) const {
   attention.forward(ctx, n1.tensor, mid.stale ? mid.tensor : Tensor{});
   const Slot n2 = ctx.tape.slot(BlockOp::norm2, 0, ctx.act(), wide);
   const Slot r2 = ctx.tape.slot(BlockOp::norm2, 1, ctx.stat(), rows);
-  if (mid.stale) ctx.ops.add_rmsnorm(mid.tensor, n2.tensor, r2.tensor, x, mid.tensor, ctx.params.weight(norm2.weight), ctx.norm_eps);
-  else if (n2.stale) norm2.forward(ctx, mid.tensor, n2.tensor, r2.tensor);
+  if (mid.stale)
+    ctx.ops.add_rmsnorm(mid.tensor, n2.tensor, r2.tensor, x, mid.tensor, ctx.params.weight(norm2.weight), ctx.norm_eps);
+  else if (n2.stale)
+    norm2.forward(ctx, mid.tensor, n2.tensor, r2.tensor);
 
   mlp.forward(ctx, n2.tensor, y);
   if (y.defined()) ctx.ops.add(y, mid.tensor, y);

@@ -12,10 +12,10 @@ struct Ctx {
   Memory& memory;
   const ParamStore& params;
   Tape& tape;
-  AttentionShape attention;   // of the micro-batch
-  Tensor rope;                // (T, E) cosines and sines
+  AttentionShape attention;  // of the micro-batch
+  Tensor rope;               // (T, E) cosines and sines
   double norm_eps = 1e-5;
-  bool accumulate = false;    // gradients add to those of earlier micro-batches
+  bool accumulate = false;  // gradients add to those of earlier micro-batches
 
   DType act() const { return params.precision().compute; }
   DType stat() const { return act() == DType::f64 ? DType::f64 : DType::f32; }

@@ -8,8 +8,10 @@ void Head::declare(ParamBuilder& params, const ModelConfig& model, const TrainCo
   vocab = model.vocab;
   chunk = train.loss_chunk;
   norm.declare(params, "head.norm", model.hidden, decay_norms);
-  if (model.tied) output.weight = embedding;
-  else output.declare(params, "head.output", model.vocab, model.hidden, model.init_std);
+  if (model.tied)
+    output.weight = embedding;
+  else
+    output.declare(params, "head.output", model.vocab, model.hidden, model.init_std);
 }
 
 Head::Chunk Head::forward_chunk(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum) const {

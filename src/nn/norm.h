@@ -15,7 +15,8 @@ struct Norm {
   void forward(Ctx& ctx, Tensor x, Tensor y, Tensor rstd) const { ctx.ops.rmsnorm(y, rstd, x, ctx.params.weight(weight), ctx.norm_eps); }
   // dx = or dx += ; dx may alias dy when it does not add.
   void backward(Ctx& ctx, Tensor x, Tensor rstd, Tensor dy, Tensor dx, bool add_dx, bool accumulate) const {
-    ctx.ops.rmsnorm_bwd(dx, ctx.params.grad(weight), dy, x, ctx.params.weight(weight), rstd, {.add_dx = add_dx, .accumulate_dw = accumulate});
+    ctx.ops.rmsnorm_bwd(dx, ctx.params.grad(weight), dy, x, ctx.params.weight(weight), rstd,
+                        {.add_dx = add_dx, .accumulate_dw = accumulate});
   }
 };
 

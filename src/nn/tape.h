@@ -51,8 +51,8 @@ class Tape {
 
   Memory& memory_;
   Recompute policy_;
-  std::vector<Outputs> kept_;    // per layer
-  std::vector<size_t> mark_;     // of the saved region, per layer
+  std::vector<Outputs> kept_;  // per layer
+  std::vector<size_t> mark_;   // of the saved region, per layer
   Outputs current_{};
   int64_t layer_ = 0;
   KeepMask keep_ = kKeepAll;

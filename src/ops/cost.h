@@ -10,8 +10,27 @@
 namespace hlat {
 
 enum class OpKind : uint8_t {
-  embed, embed_bwd, matmul, rmsnorm, add_rmsnorm, rmsnorm_bwd, rope, attention, attention_bwd, swiglu, swiglu_bwd, add,
-  cross_entropy, cross_entropy_bwd, cast, fill, fill_normal, sum_squares, clip_scale, adamw, argmax,
+  embed,
+  embed_bwd,
+  matmul,
+  rmsnorm,
+  add_rmsnorm,
+  rmsnorm_bwd,
+  rope,
+  attention,
+  attention_bwd,
+  swiglu,
+  swiglu_bwd,
+  add,
+  cross_entropy,
+  cross_entropy_bwd,
+  cast,
+  fill,
+  fill_normal,
+  sum_squares,
+  clip_scale,
+  adamw,
+  argmax,
 };
 inline constexpr int kOpKinds = 21;
 

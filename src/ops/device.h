@@ -17,7 +17,7 @@ class Device {
   virtual void free(std::byte* p) = 0;
   virtual void upload(Tensor dst, const void* host) = 0;
   virtual void download(void* host, Tensor src) = 0;
-  virtual size_t memory_available() const = 0;    // bytes a new run could take now
+  virtual size_t memory_available() const = 0;  // bytes a new run could take now
 };
 
 // A concrete backend, as the composition root hands it to the trainer.

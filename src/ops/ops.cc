@@ -145,7 +145,7 @@ void Ops::matmul(Tensor c, Tensor a, Tensor b, MatmulArgs args) {
   HLAT_CHECK(a.dtype == b.dtype && accumulates(c.dtype, a.dtype), "matmul: c {}, a {}, b {}", c.str(), a.str(), b.str());
   HLAT_CHECK(!same_data(c, a) && !same_data(c, b), "matmul: c {} is an operand", c.str());
   const Timed timed = count(OpKind::matmul, 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k),
-        bytes_of({a, b, c}) + (args.accumulate ? bytes_of({c}) : 0), &s);
+                            bytes_of({a, b, c}) + (args.accumulate ? bytes_of({c}) : 0), &s);
   const Scope scope(temp_);
   do_matmul(c, a, b, s, scratch(matmul_scratch(s), OpKind::matmul));
 }
@@ -181,8 +181,9 @@ void Ops::rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tenso
   check_shape({"rmsnorm_bwd", "dw"}, dw, {x.dim(1)});
   HLAT_CHECK(accumulates(dw.dtype, x.dtype), "rmsnorm_bwd: dw {}, x {}", dw.str(), x.str());
   HLAT_CHECK(!same_data(dx, x) && !(args.add_dx && same_data(dx, dy)), "rmsnorm_bwd: dx {} is x, or is dy with add_dx", dx.str());
-  const Timed timed = count(OpKind::rmsnorm_bwd, (args.add_dx ? 9 : 8) * numel(x),
-        bytes_of({dx, dw, dy, x, w, rstd}) + (args.add_dx ? bytes_of({dx}) : 0) + (args.accumulate_dw ? bytes_of({dw}) : 0));
+  const Timed timed =
+      count(OpKind::rmsnorm_bwd, (args.add_dx ? 9 : 8) * numel(x),
+            bytes_of({dx, dw, dy, x, w, rstd}) + (args.add_dx ? bytes_of({dx}) : 0) + (args.accumulate_dw ? bytes_of({dw}) : 0));
   const Scope scope(temp_);
   do_rmsnorm_bwd(dx, dw, dy, x, w, rstd, args, scratch(rmsnorm_bwd_scratch(x.dim(0), x.dim(1)), OpKind::rmsnorm_bwd));
 }
@@ -204,8 +205,8 @@ void Ops::rope(Tensor qkv, Tensor table, AttentionShape s, int sign) {
              table.str(), qkv.str(), s.seq);
   const double rotated = static_cast<double>(s.tokens() * (s.heads + s.kv_heads) * s.head_dim);
   const Timed timed = count(OpKind::rope, 3 * rotated,
-        2 * rotated * static_cast<double>(size_of(qkv.dtype)) +
-            static_cast<double>(s.seq * s.head_dim) * static_cast<double>(size_of(table.dtype)));
+                            2 * rotated * static_cast<double>(size_of(qkv.dtype)) +
+                                static_cast<double>(s.seq * s.head_dim) * static_cast<double>(size_of(table.dtype)));
   do_rope(qkv, table, s, sign);
 }
 
@@ -226,7 +227,8 @@ void Ops::attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor
   check({"attention_bwd", "out"}, out, {s.tokens(), s.out_width()}, qkv.dtype);
   check({"attention_bwd", "lse"}, lse, {s.batch, s.heads, s.seq}, stat_type(qkv.dtype));
   HLAT_CHECK(!same_data(dqkv, qkv) && !same_data(dqkv, dout) && !same_data(dqkv, out), "attention_bwd: dqkv {} is an input", dqkv.str());
-  const Timed timed = count(OpKind::attention_bwd, 10 * static_cast<double>(s.head_dim) * causal_pairs(s), bytes_of({dqkv, dout, out, lse, qkv}));
+  const Timed timed =
+      count(OpKind::attention_bwd, 10 * static_cast<double>(s.head_dim) * causal_pairs(s), bytes_of({dqkv, dout, out, lse, qkv}));
   const Scope scope(temp_);
   do_attention_bwd(dqkv, dout, out, lse, qkv, s, scratch(attention_scratch(s, qkv.dtype, true), OpKind::attention_bwd));
 }
@@ -339,8 +341,8 @@ void Ops::adamw(const AdamwTensors& t, const AdamwScalars& s) {
              s.beta2, s.eps);
   // The weight is read only when it is its own master.
   const Timed timed = count(OpKind::adamw, 18 * numel(t.weight),
-        bytes_of({t.weight, t.m, t.m, t.v, t.v, t.grad, t.scale, t.weight_sq}) +
-            (t.master.defined() ? bytes_of({t.master, t.master}) : bytes_of({t.weight})));
+                            bytes_of({t.weight, t.m, t.m, t.v, t.v, t.grad, t.scale, t.weight_sq}) +
+                                (t.master.defined() ? bytes_of({t.master, t.master}) : bytes_of({t.weight})));
   do_adamw(t, s);
 }
 

@@ -40,12 +40,12 @@ struct MatmulShape {
 };
 
 struct AdamwTensors {
-  Tensor weight;      // what the model computes with
-  Tensor master;      // f32 copy, or undefined when the weight is its own master
-  Tensor m, v;        // moments
-  Tensor grad;        // accumulated gradient
-  Tensor scale;       // (1) f32: multiplies the gradient (clipping); device-side, so no host round trip
-  Tensor weight_sq;   // (1) f64: sum of squares of the new weights is written here
+  Tensor weight;     // what the model computes with
+  Tensor master;     // f32 copy, or undefined when the weight is its own master
+  Tensor m, v;       // moments
+  Tensor grad;       // accumulated gradient
+  Tensor scale;      // (1) f32: multiplies the gradient (clipping); device-side, so no host round trip
+  Tensor weight_sq;  // (1) f64: sum of squares of the new weights is written here
 };
 
 struct AdamwScalars {

@@ -24,8 +24,10 @@ void ParamStore::init(Ops& ops, uint64_t seed) const {
   for (ParamId id = 0; id < size(); ++id) {
     const ParamSpec& s = spec(id);
     const auto start = [&](const Tensor& t) {
-      if (s.init_std == 0) ops.fill(t, 1.0);
-      else ops.fill_normal(t, s.init_std, NoiseKey{.seed = seed, .stream = hash_name(s.name), .purpose = Noise::init});
+      if (s.init_std == 0)
+        ops.fill(t, 1.0);
+      else
+        ops.fill_normal(t, s.init_std, NoiseKey{.seed = seed, .stream = hash_name(s.name), .purpose = Noise::init});
     };
     start(weight(id));  // rounding to the nearest of the same f32 values that a master holds
     if (precision_.master) start(master(id));

@@ -14,9 +14,9 @@ namespace hlat {
 
 struct ParamSpec {
   std::string name;
-  Shape shape;            // global
-  double init_std = 0;    // 0: starts at one (norms)
-  bool decay = true;      // weight decay applies
+  Shape shape;          // global
+  double init_std = 0;  // 0: starts at one (norms)
+  bool decay = true;    // weight decay applies
 };
 
 using ParamId = int32_t;

@@ -10,10 +10,10 @@ namespace hlat {
 struct Precision {
   DType compute = DType::f32;  // activations
   DType weight = DType::f32;
-  bool master = false;         // an f32 copy of the weights lives with the optimizer
+  bool master = false;  // an f32 copy of the weights lives with the optimizer
   DType moment = DType::f32;
-  DType grad = DType::f32;     // accumulation over micro-batches, and its reduction over ranks
-  bool stochastic = false;     // rounding of weight and moment stores
+  DType grad = DType::f32;  // accumulation over micro-batches, and its reduction over ranks
+  bool stochastic = false;  // rounding of weight and moment stores
 };
 
 Precision precision_of(PrecisionKind k);

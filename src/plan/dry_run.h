@@ -10,7 +10,7 @@ namespace hlat {
 
 struct Plan {
   MemoryPlan memory;
-  Cost cost;                       // of one optimizer step
+  Cost cost;  // of one optimizer step
   int64_t parameters = 0;
   int64_t tokens_per_step = 0;
   double model_flops_per_token = 0;  // as MFU counts

@@ -81,22 +81,27 @@ std::vector<Change> changes(const Config& config) {
 
 std::string plan_table(const Config& config, const Plan& plan) {
   std::string s = fmt::format("{} parameters, {} layers x {}, {} tokens per step ({} x {}, micro-batch {}), precision {}, recompute {}\n\n",
-                              format_count(static_cast<double>(plan.parameters)), config.model.layers, config.model.hidden, plan.tokens_per_step,
-                              config.train.global_batch, config.train.seq_len, config.train.micro_batch, name_of(config.train.precision),
-                              config.train.recompute.str());
+                              format_count(static_cast<double>(plan.parameters)), config.model.layers, config.model.hidden,
+                              plan.tokens_per_step, config.train.global_batch, config.train.seq_len, config.train.micro_batch,
+                              name_of(config.train.precision), config.train.recompute.str());
   s += fmt::format("{:<12} {:>20} {:>12} {:>8}\n", "region", "bytes", "", "share");
   const auto total = static_cast<double>(plan.memory.total());
   for (int i = 0; i < kPurposes; ++i) {
     const size_t bytes = plan.memory.bytes[static_cast<size_t>(i)];
-    s += fmt::format("{:<12} {:>20} {:>12} {:>7.1f}%\n", name_of(static_cast<Purpose>(i)), bytes, format_bytes(bytes), 100.0 * static_cast<double>(bytes) / total);
+    s += fmt::format("{:<12} {:>20} {:>12} {:>7.1f}%\n", name_of(static_cast<Purpose>(i)), bytes, format_bytes(bytes),
+                     100.0 * static_cast<double>(bytes) / total);
   }
-  s += fmt::format("{:<12} {:>20} {:>12}\n\nlargest entries at the peak\n", "total", plan.memory.total(), format_bytes(plan.memory.total()));
+  s +=
+      fmt::format("{:<12} {:>20} {:>12}\n\nlargest entries at the peak\n", "total", plan.memory.total(), format_bytes(plan.memory.total()));
   for (const PeakEntry& e : largest(plan.memory, 10))
-    s += fmt::format("  {:<10} {:>12}  {}{}\n", name_of(e.region), format_bytes(e.bytes), e.label, e.count > 1 ? fmt::format(" (x{})", e.count) : "");
+    s += fmt::format("  {:<10} {:>12}  {}{}\n", name_of(e.region), format_bytes(e.bytes), e.label,
+                     e.count > 1 ? fmt::format(" (x{})", e.count) : "");
   const double tokens = static_cast<double>(plan.tokens_per_step);
   s += fmt::format("\n{:<36} {:>12} {:>12}\n", "FLOPs", "per token", "per step");
-  s += fmt::format("{:<36} {:>12} {:>12}\n", "model (MFU counts these)", format_flops(plan.model_flops_per_token), format_flops(plan.model_flops_per_token * tokens));
-  s += fmt::format("{:<36} {:>12} {:>12}\n", "executed matmul and attention (HFU)", format_flops(plan.executed_flops() / tokens), format_flops(plan.executed_flops()));
+  s += fmt::format("{:<36} {:>12} {:>12}\n", "model (MFU counts these)", format_flops(plan.model_flops_per_token),
+                   format_flops(plan.model_flops_per_token * tokens));
+  s += fmt::format("{:<36} {:>12} {:>12}\n", "executed matmul and attention (HFU)", format_flops(plan.executed_flops() / tokens),
+                   format_flops(plan.executed_flops()));
   return s;
 }
 
@@ -104,8 +109,8 @@ std::string fit_text(const Config& config, const Plan& plan, const Fit& fit, con
   const double need = static_cast<double>(plan.memory.total());
   const std::string have = format_bytes(static_cast<uint64_t>(fit.available));
   if (fit.fits(plan)) return fmt::format("fits on {}: {} of {}\n", fit.device, format_bytes(plan.memory.total()), have);
-  std::string s = fmt::format("does not fit on {}: {} needed, {} available, {} short\n", fit.device, format_bytes(plan.memory.total()), have,
-                              format_bytes(static_cast<uint64_t>(need - fit.available)));
+  std::string s = fmt::format("does not fit on {}: {} needed, {} available, {} short\n", fit.device, format_bytes(plan.memory.total()),
+                              have, format_bytes(static_cast<uint64_t>(need - fit.available)));
   s += "what would change it:\n";
   bool any = false;
   for (const Change& c : changes(config)) {

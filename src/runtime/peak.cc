@@ -36,7 +36,9 @@ struct MatmulRate::Buffers {
   Operands t;
 
   Buffers(Backend& backend, DType dtype)
-      : memory(backend.device(), plan(backend, dtype)), ops(backend.make_ops(memory.memory()[Purpose::temp])), t(place(memory.memory(), dtype)) {
+      : memory(backend.device(), plan(backend, dtype)),
+        ops(backend.make_ops(memory.memory()[Purpose::temp])),
+        t(place(memory.memory(), dtype)) {
     ops->fill_normal(t[1], 1.0, {.seed = 1});
     ops->fill_normal(t[2], 1.0, {.seed = 2});
     run();  // makes the library's kernel

@@ -15,9 +15,9 @@ class MatmulRate {
  public:
   MatmulRate(Backend& backend, DType dtype);
   ~MatmulRate();
-  double best() const { return best_; }      // FLOP/s, over all repetitions
-  double median() const;                     // FLOP/s, over all repetitions
-  void measure(double seconds);              // adds repetitions
+  double best() const { return best_; }  // FLOP/s, over all repetitions
+  double median() const;                 // FLOP/s, over all repetitions
+  void measure(double seconds);          // adds repetitions
 
  private:
   struct Buffers;

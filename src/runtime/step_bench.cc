@@ -53,7 +53,9 @@ StepBench bench_step(const Config& config, Backend& backend, int64_t steps, bool
     runner.init_weights();
     const EmbeddedCorpus corpus(config.data.seed);
     Lanes lanes(corpus, config.train.global_batch, config.train.seq_len);
-    const auto fill = [&](int64_t micro, int32_t* in, int32_t* out) { lanes.next(micro * config.train.micro_batch, config.train.micro_batch, in, out); };
+    const auto fill = [&](int64_t micro, int32_t* in, int32_t* out) {
+      lanes.next(micro * config.train.micro_batch, config.train.micro_batch, in, out);
+    };
     runner.step(1, 1e-4, fill);  // touches the memory, makes the library's kernels
     ops->reset_cost();
     ops->set_timing(per_op);
@@ -84,7 +86,8 @@ StepBench bench_step(const Config& config, Backend& backend, int64_t steps, bool
 
 std::string bench_text(const Config& config, const StepBench& b) {
   std::string s = fmt::format("{}\n", b.machine);
-  s += fmt::format("matmul rate    {:.1f} GFLOP/s, median of repetitions between the steps; best {:.1f}\n", b.peak_flops * 1e-9, b.best_flops * 1e-9);
+  s += fmt::format("matmul rate    {:.1f} GFLOP/s, median of repetitions between the steps; best {:.1f}\n", b.peak_flops * 1e-9,
+                   b.best_flops * 1e-9);
   s += fmt::format("step           {:.3f} s, median of {}; {} tokens, precision {}, recompute {}\n", b.step_s, b.steps, b.tokens_per_step,
                    name_of(config.train.precision), config.train.recompute.str());
   s += fmt::format("speed          {:.1f} tokens/s, MFU {:.1f}%, HFU {:.1f}%\n", b.tokens_per_s, 100 * b.mfu, 100 * b.hfu);
@@ -93,8 +96,9 @@ std::string bench_text(const Config& config, const StepBench& b) {
   s += fmt::format("\n{:<32} {:>7} {:>10} {:>7} {:>10} {:>9} {:>8}\n", "op", "calls", "ms", "share", "GFLOP/s", "GB/s", "of peak");
   const auto row = [&](std::string_view name, const OpCost& c) {
     if (c.calls == 0) return;
-    s += fmt::format("{:<32} {:>7} {:>10.2f} {:>6.1f}% {:>10.1f} {:>9.1f} {:>7.1f}%\n", name, c.calls, c.seconds * 1e3, 100 * c.seconds / b.step_s,
-                     c.flops / c.seconds * 1e-9, c.bytes / c.seconds * 1e-9, 100 * c.flops / c.seconds / b.peak_flops);
+    s += fmt::format("{:<32} {:>7} {:>10.2f} {:>6.1f}% {:>10.1f} {:>9.1f} {:>7.1f}%\n", name, c.calls, c.seconds * 1e3,
+                     100 * c.seconds / b.step_s, c.flops / c.seconds * 1e-9, c.bytes / c.seconds * 1e-9,
+                     100 * c.flops / c.seconds / b.peak_flops);
   };
   for (int k = 0; k < kOpKinds; ++k) row(name_of(static_cast<OpKind>(k)), b.ops.op[static_cast<size_t>(k)]);
   for (const auto& [name, c] : b.ops.matmuls) row("  matmul " + name, c);

@@ -13,12 +13,12 @@ namespace hlat {
 struct StepBench {
   std::string machine;
   int64_t steps = 0, tokens_per_step = 0;
-  double step_s = 0;        // median
+  double step_s = 0;  // median
   double tokens_per_s = 0, mfu = 0, hfu = 0;
-  double peak_flops = 0;    // matmul rate: median of repetitions taken before, between and after the steps
-  double best_flops = 0;    // the fastest of them
+  double peak_flops = 0;  // matmul rate: median of repetitions taken before, between and after the steps
+  double best_flops = 0;  // the fastest of them
   size_t planned_bytes = 0, used_bytes = 0;
-  Cost ops;                 // per step; filled when asked for
+  Cost ops;  // per step; filled when asked for
   bool per_op = false;
 };
 

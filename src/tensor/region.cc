@@ -18,8 +18,9 @@ Region Region::measuring(Purpose purpose) {
 Tensor Region::alloc(DType dtype, const Shape& shape, std::string_view label) {
   HLAT_CHECK(shape.rank > 0 && shape.numel() >= 0, "{} {}", label, shape.str());
   const size_t bytes = (static_cast<size_t>(shape.numel()) * size_of(dtype) + kAlign - 1) / kAlign * kAlign;
-  HLAT_CHECK(!real_ || used_ + bytes <= capacity_, "region {}: {} needs {} bytes, {} of {} are in use: the step asked for more than its plan",
-             name_of(purpose_), label, bytes, used_, capacity_);
+  HLAT_CHECK(!real_ || used_ + bytes <= capacity_,
+             "region {}: {} needs {} bytes, {} of {} are in use: the step asked for more than its plan", name_of(purpose_), label, bytes,
+             used_, capacity_);
   std::byte* data = base_ == nullptr ? nullptr : base_ + used_;
   used_ += bytes;
   live_.push_back({std::string(label), bytes});

@@ -105,14 +105,16 @@ void StepRunner::check_finite(int64_t step, double loss, const std::vector<doubl
   }
   if (std::isfinite(loss) && count == 0) return;
   if (count > 5) bad += fmt::format(" and {} more", count - 5);
-  fail("step {}: {} ({}); the weights are those of step {}", step, std::isfinite(loss) ? "a gradient is not finite" : fmt::format("the loss is {}", loss),
+  fail("step {}: {} ({}); the weights are those of step {}", step,
+       std::isfinite(loss) ? "a gradient is not finite" : fmt::format("the loss is {}", loss),
        bad.empty() ? "all gradients are finite" : "not finite: gradient of " + bad, step - 1);
 }
 
 std::vector<float> StepRunner::next_logits(const std::vector<int32_t>& ids, int64_t seq, int64_t length) {
   const int64_t rows = config_.train.micro_batch, vocab = config_.model.vocab;
-  HLAT_CHECK(device_ != nullptr && 1 <= length && length <= seq && seq <= config_.train.seq_len && static_cast<int64_t>(ids.size()) == rows * seq,
-             "length {}, seq {}, {} ids for {} rows", length, seq, ids.size(), rows);
+  HLAT_CHECK(
+      device_ != nullptr && 1 <= length && length <= seq && seq <= config_.train.seq_len && static_cast<int64_t>(ids.size()) == rows * seq,
+      "length {}, seq {}, {} ids for {} rows", length, seq, ids.size(), rows);
   Ctx ctx = context(false, seq);
   const Tensor device_ids = ids_.rows(0, rows * seq);
   device_->upload(device_ids, ids.data());

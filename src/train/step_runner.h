@@ -54,9 +54,9 @@ class StepRunner {
   ParamStore params_;
   Tape tape_;
   AdamW optimizer_;
-  Tensor rope_;               // (T, E)
-  Tensor ids_, targets_;      // (N) i32
-  Tensor loss_sum_;           // (1) f64
+  Tensor rope_;           // (T, E)
+  Tensor ids_, targets_;  // (N) i32
+  Tensor loss_sum_;       // (1) f64
   OptimScalars scalars_;
   std::vector<int32_t> host_ids_, host_targets_;
 };

@@ -42,11 +42,12 @@ class Tally {
 
 void check_plan(const MemoryPlan& planned, const MemoryPlan& used) {
   for (size_t i = 0; i < kPurposes; ++i)
-    HLAT_CHECK(planned.bytes[i] == used.bytes[i], "region {}: planned {} bytes, the step used {}", name_of(static_cast<Purpose>(i)), planned.bytes[i],
-               used.bytes[i]);
+    HLAT_CHECK(planned.bytes[i] == used.bytes[i], "region {}: planned {} bytes, the step used {}", name_of(static_cast<Purpose>(i)),
+               planned.bytes[i], used.bytes[i]);
 }
 
-TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend, const EmbeddedCorpus& corpus, RunFolder& folder, Progress& progress) {
+TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend, const EmbeddedCorpus& corpus, RunFolder& folder,
+                   Progress& progress) {
   const auto start = Clock::now();
   PlannedMemory planned(backend.device(), plan.memory);
   const auto ops = backend.make_ops(planned.memory()[Purpose::temp]);

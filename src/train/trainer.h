@@ -35,7 +35,8 @@ struct TrainSummary {
 
 // Trains config.train.steps steps and leaves its records in `folder`. Memory use is compared with the plan at step 1:
 // a difference is a bug and ends the run.
-TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend, const EmbeddedCorpus& corpus, RunFolder& folder, Progress& progress);
+TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend, const EmbeddedCorpus& corpus, RunFolder& folder,
+                   Progress& progress);
 
 // Error unless the high-water mark of every region equals its plan.
 void check_plan(const MemoryPlan& planned, const MemoryPlan& used);

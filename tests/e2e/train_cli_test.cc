@@ -18,8 +18,16 @@ const std::string kNano = HLAT_SOURCE_DIR "/configs/nano.yaml";
 
 // A few steps of the example, made smaller still.
 std::vector<std::string> short_run(const std::string& dir, std::vector<std::string> more = {}) {
-  std::vector<std::string> args = {"train",  "--config", kNano, "run.dir=" + dir, "train.steps=3", "train.seq_len=64", "train.global_batch=4",
-                                   "train.micro_batch=2", "optim.warmup=1", "device.threads=1"};
+  std::vector<std::string> args = {"train",
+                                   "--config",
+                                   kNano,
+                                   "run.dir=" + dir,
+                                   "train.steps=3",
+                                   "train.seq_len=64",
+                                   "train.global_batch=4",
+                                   "train.micro_batch=2",
+                                   "optim.warmup=1",
+                                   "device.threads=1"};
   args.insert(args.end(), more.begin(), more.end());
   return args;
 }
@@ -117,8 +125,8 @@ TEST(CliTrain, BadInputEndsWithTwoAndWritesNothing) {
 
 TEST(CliTrain, RefusesWhatDoesNotFitAndSaysWhatToChange) {
   const TempDir dir;
-  const RunResult r = run_binary({"train", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "data.embedded=true", "train.global_batch=2",
-                                  "run.dir=" + dir.path("run")});
+  const RunResult r = run_binary({"train", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "data.embedded=true",
+                                  "train.global_batch=2", "run.dir=" + dir.path("run")});
   EXPECT_EQ(r.exit_code, 1);
   EXPECT_NE(r.err.find("does not fit on this machine"), std::string::npos) << r.err;
   EXPECT_NE(r.err.find("train.recompute=full"), std::string::npos) << r.err;
@@ -150,7 +158,8 @@ TEST(CliPlan, KnowsHlatModelsWithoutRunningThem) {
 TEST(CliPlan, TableNamesRegionsAndAnswer) {
   const RunResult r = run_binary({"plan", "--config", kNano});
   ASSERT_EQ(r.exit_code, 0) << r.err;
-  for (const char* text : {"weight", "grad", "optimizer", "saved", "temp", "comm", "io", "largest entries", "per token", "fits on this machine"})
+  for (const char* text :
+       {"weight", "grad", "optimizer", "saved", "temp", "comm", "io", "largest entries", "per token", "fits on this machine"})
     EXPECT_NE(r.out.find(text), std::string::npos) << text << "\n" << r.out;
   EXPECT_EQ(run_binary({"plan", "--config", kNano, "--device", "abacus"}).exit_code, 2);
 }

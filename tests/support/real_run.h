@@ -44,15 +44,20 @@ class RealRun {
   }
 
   StepResult step(int64_t step) {
-    return runner_.step(step, config_.optim.lr, [&](int64_t micro, int32_t* in, int32_t* out) { random_batch(config_, step, micro, in, out); });
+    return runner_.step(step, config_.optim.lr,
+                        [&](int64_t micro, int32_t* in, int32_t* out) { random_batch(config_, step, micro, in, out); });
   }
   StepRunner& runner() { return runner_; }
   const Plan& plan() const { return plan_; }
   MemoryPlan used() { return memory_.memory().high_water(); }
 
   // The bytes of all weights or gradients, one after the other.
-  std::vector<std::byte> weight_bytes() const { return bytes([](const ParamStore& p, ParamId id) { return p.weight(id); }); }
-  std::vector<std::byte> grad_bytes() const { return bytes([](const ParamStore& p, ParamId id) { return p.grad(id); }); }
+  std::vector<std::byte> weight_bytes() const {
+    return bytes([](const ParamStore& p, ParamId id) { return p.weight(id); });
+  }
+  std::vector<std::byte> grad_bytes() const {
+    return bytes([](const ParamStore& p, ParamId id) { return p.grad(id); });
+  }
 
  private:
   std::unique_ptr<Ops> scratch_model() { return backend_.make_ops(measuring_); }

@@ -15,7 +15,9 @@ inline Precision f64_precision() {
 class RefRun {
  public:
   explicit RefRun(const Config& config)
-      : memory_(device_, measure(config)), ops_(memory_.memory()[Purpose::temp]), runner_(config, f64_precision(), memory_.memory(), ops_, &device_) {
+      : memory_(device_, measure(config)),
+        ops_(memory_.memory()[Purpose::temp]),
+        runner_(config, f64_precision(), memory_.memory(), ops_, &device_) {
     runner_.init_weights();
   }
   StepRunner& runner() { return runner_; }

@@ -11,7 +11,8 @@ namespace {
 
 const std::vector<PrecisionKind> kPrecisions = {PrecisionKind::fp32, PrecisionKind::mixed, PrecisionKind::mixed_sr, PrecisionKind::bf16_sr,
                                                 PrecisionKind::bf16};
-const std::vector<Recompute> kPolicies = {{RecomputeKind::none, 0}, {RecomputeKind::selective, 0}, {RecomputeKind::full, 0}, {RecomputeKind::full, 2}};
+const std::vector<Recompute> kPolicies = {
+    {RecomputeKind::none, 0}, {RecomputeKind::selective, 0}, {RecomputeKind::full, 0}, {RecomputeKind::full, 2}};
 
 Config with(PrecisionKind precision, const Recompute& recompute) {
   Config c = tiny_config();
@@ -107,7 +108,8 @@ TEST(Equalities, NoInformationLeaksFromLaterTokens) {
       const auto before = run.runner().next_logits(ids, seq, length);
       auto changed = ids;
       for (int64_t r = 0; r < c.train.micro_batch; ++r)
-        for (int64_t t = length; t < seq; ++t) changed[static_cast<size_t>(r * seq + t)] = (changed[static_cast<size_t>(r * seq + t)] + 7) % 101;
+        for (int64_t t = length; t < seq; ++t)
+          changed[static_cast<size_t>(r * seq + t)] = (changed[static_cast<size_t>(r * seq + t)] + 7) % 101;
       EXPECT_EQ(run.runner().next_logits(changed, seq, length), before) << "length " << length;
       changed[static_cast<size_t>(length - 1)] = (changed[static_cast<size_t>(length - 1)] + 1) % 101;
       EXPECT_NE(run.runner().next_logits(changed, seq, length), before) << "the current token must matter";

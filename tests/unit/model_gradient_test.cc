@@ -101,7 +101,8 @@ TEST_P(ModelGradient, EqualsTheComplexStepInEveryElement) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, ModelGradient,
-                         testing::Values(Case{"mha_untied", 3, 3, false, {}, 100}, Case{"gqa_untied", 6, 2, false, {RecomputeKind::selective, 0}, 3},
+                         testing::Values(Case{"mha_untied", 3, 3, false, {}, 100},
+                                         Case{"gqa_untied", 6, 2, false, {RecomputeKind::selective, 0}, 3},
                                          Case{"mqa_tied", 3, 1, true, {RecomputeKind::full, 0}, 100},
                                          Case{"gqa_tied_every", 6, 3, true, {RecomputeKind::full, 2}, 7}),
                          [](const auto& test) { return test.param.name; });
@@ -150,9 +151,17 @@ class LayerGradient : public testing::Test {
     const AttentionShape shape{.batch = kBatch, .seq = kSeq, .heads = s.heads, .kv_heads = s.kv_heads, .head_dim = s.head_dim};
     const Tensor rope = host.zeros(DType::f64, {kSeq, s.head_dim});
     ops.rope_table(rope, s.theta);
-    Ctx ctx{.ops = ops, .memory = memory, .params = params, .tape = tape, .attention = shape, .rope = rope, .norm_eps = s.eps, .accumulate = false};
+    Ctx ctx{.ops = ops,
+            .memory = memory,
+            .params = params,
+            .tape = tape,
+            .attention = shape,
+            .rope = rope,
+            .norm_eps = s.eps,
+            .accumulate = false};
     const int64_t n = kBatch * kSeq;
-    const Tensor x = host.zeros(DType::f64, {n, s.hidden}), y = host.zeros(DType::f64, {n, s.hidden}), dx = host.zeros(DType::f64, {n, s.hidden});
+    const Tensor x = host.zeros(DType::f64, {n, s.hidden}), y = host.zeros(DType::f64, {n, s.hidden}),
+                 dx = host.zeros(DType::f64, {n, s.hidden});
     const auto x_values = normals(x.numel(), "x"), dy_values = normals(x.numel(), "dy");
     from_f64(x, x_values);
     const Tensor dy = host.zeros(DType::f64, {n, s.hidden});
@@ -200,7 +209,8 @@ TEST_F(LayerGradient, Attention) {
       },
       [&](const auto& x, const auto& w) {
         const scalar::Heads h{.batch = kBatch, .seq = kSeq, .heads = s.heads, .kv_heads = s.kv_heads, .head_dim = s.head_dim};
-        return scalar::linear(scalar::attention(scalar::rope(scalar::linear(x, w[0], s.hidden), h, s.theta), h), w[1], s.heads * s.head_dim);
+        return scalar::linear(scalar::attention(scalar::rope(scalar::linear(x, w[0], s.hidden), h, s.theta), h), w[1],
+                              s.heads * s.head_dim);
       });
 }
 

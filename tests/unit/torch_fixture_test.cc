@@ -19,7 +19,13 @@ nlohmann::json fixture() {
 
 Config config_of(const nlohmann::json& c) {
   Config config;
-  config.model = {.preset = {}, .layers = c["layers"], .hidden = c["hidden"], .heads = c["heads"], .kv_heads = c["kv_heads"], .ffn = c["ffn"], .vocab = c["vocab"]};
+  config.model = {.preset = {},
+                  .layers = c["layers"],
+                  .hidden = c["hidden"],
+                  .heads = c["heads"],
+                  .kv_heads = c["kv_heads"],
+                  .ffn = c["ffn"],
+                  .vocab = c["vocab"]};
   config.model.rope_theta = c["theta"];
   config.model.norm_eps = c["eps"];
   config.model.tied = c["tied"];

@@ -42,7 +42,8 @@ constexpr int64_t kMaxHead = 512;  // the packing kernel's buffer
 
 float score_scale(const AttentionShape& s) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(s.head_dim))); }
 
-void pack_all(const CpuKernels& kernels, const Threads& threads, const Tensor& qkv, const AttentionShape& s, const AttentionLayout& at_, float* base) {
+void pack_all(const CpuKernels& kernels, const Threads& threads, const Tensor& qkv, const AttentionShape& s, const AttentionLayout& at_,
+              float* base) {
   threads.items(s.batch * s.kv_heads, [&](int64_t i, int) {
     const int64_t b = i / s.kv_heads, h = i % s.kv_heads;
     AttentionPackArgs args{};

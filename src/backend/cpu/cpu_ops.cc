@@ -56,8 +56,10 @@ void CpuOps::do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy) {
       for (int64_t d = begin; d < end; ++d) {
         const int64_t i = id[n] * width + d;
         const float sum = load(dtable, i) + load(dy, n * width + d);
-        if (dtable.dtype == DType::bf16) dtable.as<bf16>()[i] = to_bf16(sum);
-        else dtable.as<float>()[i] = sum;
+        if (dtable.dtype == DType::bf16)
+          dtable.as<bf16>()[i] = to_bf16(sum);
+        else
+          dtable.as<float>()[i] = sum;
       }
   });
 }
@@ -65,15 +67,16 @@ void CpuOps::do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy) {
 void CpuOps::do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) {
   const int64_t d = x.dim(1);
   threads_.ranges(x.dim(0), row_grain(d), [&](int64_t begin, int64_t end) {
-    kernels_.rmsnorm[elem(x.dtype)](at(y, begin * d), rstd.as<float>() + begin, at(x, begin * d), w.data, end - begin, d, static_cast<float>(eps));
+    kernels_.rmsnorm[elem(x.dtype)](at(y, begin * d), rstd.as<float>() + begin, at(x, begin * d), w.data, end - begin, d,
+                                    static_cast<float>(eps));
   });
 }
 
 void CpuOps::do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) {
   const int64_t d = x.dim(1);
   threads_.ranges(x.dim(0), row_grain(d), [&](int64_t begin, int64_t end) {
-    kernels_.add_rmsnorm[elem(x.dtype)](at(sum, begin * d), at(y, begin * d), rstd.as<float>() + begin, at(x, begin * d), at(delta, begin * d),
-                                        w.data, end - begin, d, static_cast<float>(eps));
+    kernels_.add_rmsnorm[elem(x.dtype)](at(sum, begin * d), at(y, begin * d), rstd.as<float>() + begin, at(x, begin * d),
+                                        at(delta, begin * d), w.data, end - begin, d, static_cast<float>(eps));
   });
 }
 
@@ -93,15 +96,17 @@ void CpuOps::do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w,
   threads_.ranges(parts, 1, [&](int64_t first, int64_t last) {
     for (int64_t p = first; p < last; ++p) {
       const int64_t begin = rows * p / parts, end = rows * (p + 1) / parts;
-      kernels_.rmsnorm_bwd[elem(x.dtype)](at(dx, begin * d), sums + p * d, at(dy, begin * d), at(x, begin * d), w.data, rstd.as<float>() + begin,
-                                          end - begin, d, args.add_dx);
+      kernels_.rmsnorm_bwd[elem(x.dtype)](at(dx, begin * d), sums + p * d, at(dy, begin * d), at(x, begin * d), w.data,
+                                          rstd.as<float>() + begin, end - begin, d, args.add_dx);
     }
   });
   for (int64_t i = 0; i < d; ++i) {
     float total = 0;
     for (int64_t p = 0; p < parts; ++p) total += sums[p * d + i];
-    if (dw.dtype == DType::bf16) dw.as<bf16>()[i] = to_bf16(args.accumulate_dw ? to_float(dw.as<bf16>()[i]) + total : total);
-    else dw.as<float>()[i] = args.accumulate_dw ? dw.as<float>()[i] + total : total;
+    if (dw.dtype == DType::bf16)
+      dw.as<bf16>()[i] = to_bf16(args.accumulate_dw ? to_float(dw.as<bf16>()[i]) + total : total);
+    else
+      dw.as<float>()[i] = args.accumulate_dw ? dw.as<float>()[i] + total : total;
   }
 }
 
@@ -137,15 +142,15 @@ void CpuOps::do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) {
 }
 
 void CpuOps::do_add(Tensor y, Tensor a, Tensor b) {
-  threads_.ranges(y.numel(), kGrain, [&](int64_t begin, int64_t end) {
-    kernels_.add[elem(y.dtype)](at(y, begin), at(a, begin), at(b, begin), end - begin);
-  });
+  threads_.ranges(y.numel(), kGrain,
+                  [&](int64_t begin, int64_t end) { kernels_.add[elem(y.dtype)](at(y, begin), at(a, begin), at(b, begin), end - begin); });
 }
 
 void CpuOps::do_cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) {
   const int64_t v = logits.dim(1);
   threads_.ranges(logits.dim(0), row_grain(v), [&](int64_t begin, int64_t end) {
-    kernels_.ce_partial[elem(logits.dtype)](stats.as<float>() + 3 * begin, at(logits, begin * v), targets.as<int32_t>() + begin, end - begin, v, first);
+    kernels_.ce_partial[elem(logits.dtype)](stats.as<float>() + 3 * begin, at(logits, begin * v), targets.as<int32_t>() + begin,
+                                            end - begin, v, first);
   });
 }
 

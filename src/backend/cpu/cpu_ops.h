@@ -63,6 +63,8 @@ inline int elem(DType t) {
   HLAT_CHECK(t == DType::f32 || t == DType::bf16, "the CPU backend has no {} kernels", name_of(t));
   return t == DType::bf16 ? 1 : 0;
 }
-inline std::byte* at(const Tensor& t, int64_t element) { return static_cast<std::byte*>(t.data) + element * static_cast<int64_t>(size_of(t.dtype)); }
+inline std::byte* at(const Tensor& t, int64_t element) {
+  return static_cast<std::byte*>(t.data) + element * static_cast<int64_t>(size_of(t.dtype));
+}
 
 }  // namespace hlat

@@ -11,8 +11,10 @@ namespace {
 constexpr int64_t kGrain = 16384;
 
 void put(const Tensor& t, int64_t i, float value) {
-  if (t.dtype == DType::bf16) t.as<bf16>()[i] = to_bf16(value);
-  else t.as<float>()[i] = value;
+  if (t.dtype == DType::bf16)
+    t.as<bf16>()[i] = to_bf16(value);
+  else
+    t.as<float>()[i] = value;
 }
 
 }  // namespace
@@ -37,9 +39,12 @@ void CpuOps::do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, in
 void CpuOps::do_fill(Tensor t, double value) {
   threads_.ranges(t.numel(), kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      if (t.dtype == DType::f64) t.as<double>()[i] = value;
-      else if (t.dtype == DType::i32) t.as<int32_t>()[i] = static_cast<int32_t>(value);
-      else put(t, i, static_cast<float>(value));
+      if (t.dtype == DType::f64)
+        t.as<double>()[i] = value;
+      else if (t.dtype == DType::i32)
+        t.as<int32_t>()[i] = static_cast<int32_t>(value);
+      else
+        put(t, i, static_cast<float>(value));
     }
   });
 }

@@ -9,7 +9,7 @@
 
 namespace hlat {
 
-std::vector<std::string> available_isas();          // best first; "generic" is always last
+std::vector<std::string> available_isas();               // best first; "generic" is always last
 const CpuKernels& select_kernels(std::string_view isa);  // "auto" or a name; Error when this CPU lacks it
 
 // True when the CPU multiplies bf16 natively (AVX512_BF16 or AMX); otherwise matmul widens bf16 operands to f32.

@@ -63,8 +63,8 @@ int64_t dense_ldb(const MatmulShape& s) { return s.trans_b ? s.k : s.n; }
 // sgemm was faster than the f32 matmul primitive in most shapes of a step, by 1.0 to 1.6 times on AVX-512, and much
 // so for the product with K = 32000. Its packing buffers are the library's own, a few MiB per thread.
 void sgemm(const Tensor& c, const Tensor& a, const Tensor& b, const MatmulShape& s) {
-  const auto status = dnnl::sgemm(s.trans_a ? 'T' : 'N', s.trans_b ? 'T' : 'N', s.m, s.n, s.k, 1.0f, a.as<float>(), a.stride[0], b.as<float>(),
-                                  b.stride[0], s.accumulate ? 1.0f : 0.0f, c.as<float>(), c.stride[0]);
+  const auto status = dnnl::sgemm(s.trans_a ? 'T' : 'N', s.trans_b ? 'T' : 'N', s.m, s.n, s.k, 1.0f, a.as<float>(), a.stride[0],
+                                  b.as<float>(), b.stride[0], s.accumulate ? 1.0f : 0.0f, c.as<float>(), c.stride[0]);
   HLAT_CHECK(status == dnnl::status::success, "sgemm {} x {} x {}: status {}", s.m, s.n, s.k, static_cast<int>(status));
 }
 
@@ -87,9 +87,12 @@ Tensor CpuMatmul::widened(Tensor t, std::byte*& cursor) const {
 
 void CpuMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) {
   if (s.m == 0 || s.n == 0) return;
-  if (s.a == DType::f32) sgemm(c, a, b, s);
-  else if (native_bf16_) run_native(c, a, b, s, scratch);
-  else run_widened(c, a, b, s, scratch);
+  if (s.a == DType::f32)
+    sgemm(c, a, b, s);
+  else if (native_bf16_)
+    run_native(c, a, b, s, scratch);
+  else
+    run_widened(c, a, b, s, scratch);
 }
 
 void CpuMatmul::run_native(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) {

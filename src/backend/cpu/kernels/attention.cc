@@ -104,9 +104,9 @@ inline void softmax_tile(float* s, int64_t rows, bool diagonal, float* peak, flo
 template <class T>
 void forward(const AttentionForwardArgs& a) {
   const int64_t padded = padded_head(a.head_dim);
-  float* q = a.work;                       // (kTile, Ep)
-  float* o = q + kTile * padded;           // (kTile, Ep)
-  float* s = o + kTile * padded;           // (kTile, kTile)
+  float* q = a.work;              // (kTile, Ep)
+  float* o = q + kTile * padded;  // (kTile, Ep)
+  float* s = o + kTile * padded;  // (kTile, kTile)
   float peak[kTile], total[kTile], factor[kTile];
   load_rows(q, static_cast<const T*>(a.q), a.q_row, a.rows, a.head_dim, a.scale);
   for (int64_t r = 0; r < kTile; ++r) peak[r] = -1e30f, total[r] = 0;

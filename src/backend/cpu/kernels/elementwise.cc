@@ -51,7 +51,8 @@ double sum_squares(const void* x, int64_t n) {
 
 // y_i = x_i c - x_{i+h} s, y_{i+h} = x_{i+h} c + x_i s, with h = E / 2.
 template <class T>
-void rope(void* qkv, const float* table, int64_t first_row, int64_t rows, int64_t seq, int64_t row, int64_t rotated_heads, int64_t head_dim, float sign) {
+void rope(void* qkv, const float* table, int64_t first_row, int64_t rows, int64_t seq, int64_t row, int64_t rotated_heads, int64_t head_dim,
+          float sign) {
   const int64_t half = head_dim / 2;
   for (int64_t r = first_row; r < first_row + rows; ++r) {
     T* x = static_cast<T*>(qkv) + r * row;

@@ -37,7 +37,8 @@ void ce_partial(float* stats, const void* logits, const int32_t* targets, int64_
 }
 
 template <class T>
-void ce_bwd(void* dlogits, const void* logits, const float* stats, const int32_t* targets, int64_t rows, int64_t width, int64_t first, float scale) {
+void ce_bwd(void* dlogits, const void* logits, const float* stats, const int32_t* targets, int64_t rows, int64_t width, int64_t first,
+            float scale) {
   for (int64_t r = 0; r < rows; ++r) {
     const T* x = static_cast<const T*>(logits) + r * width;
     T* d = static_cast<T*>(dlogits) + r * width;

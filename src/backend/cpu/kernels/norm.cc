@@ -39,7 +39,8 @@ void rmsnorm(void* y, float* rstd, const void* x, const void* w, int64_t rows, i
 }
 
 template <class T>
-void add_rmsnorm(void* sum_out, void* y, float* rstd, const void* x, const void* delta, const void* w, int64_t rows, int64_t width, float eps) {
+void add_rmsnorm(void* sum_out, void* y, float* rstd, const void* x, const void* delta, const void* w, int64_t rows, int64_t width,
+                 float eps) {
   for (int64_t r = 0; r < rows; ++r) {
     T* s = static_cast<T*>(sum_out) + r * width;
     const T* a = static_cast<const T*>(x) + r * width;
@@ -51,7 +52,8 @@ void add_rmsnorm(void* sum_out, void* y, float* rstd, const void* x, const void*
 }
 
 template <class T>
-void rmsnorm_bwd(void* dx, float* dw_sum, const void* dy, const void* x, const void* w, const float* rstd, int64_t rows, int64_t width, bool add_dx) {
+void rmsnorm_bwd(void* dx, float* dw_sum, const void* dy, const void* x, const void* w, const float* rstd, int64_t rows, int64_t width,
+                 bool add_dx) {
   std::memset(dw_sum, 0, static_cast<size_t>(width) * sizeof(float));
   const T* weight = static_cast<const T*>(w);
   for (int64_t r = 0; r < rows; ++r) {

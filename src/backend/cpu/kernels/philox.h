@@ -6,8 +6,8 @@
 namespace hlat::HLAT_ISA {
 namespace {
 
-constexpr int kNoiseBlocks = 16;                  // Philox blocks made at a time
-constexpr int64_t kNoiseRun = kNoiseBlocks * 8;   // elements they serve
+constexpr int kNoiseBlocks = 16;                 // Philox blocks made at a time
+constexpr int64_t kNoiseRun = kNoiseBlocks * 8;  // elements they serve
 
 // Noise for blocks [first, first + kNoiseBlocks) as half-words in element order. The inner loops are over blocks
 // and have no dependence, so the compiler turns them into vectors.

@@ -99,8 +99,10 @@ inline vf load_part(const T* p, int64_t n) {
 }
 template <class T>
 inline void store_part(T* p, vf v, int64_t n) {
-  if (n == kLanes) store(p, v);
-  else store_n(p, v, n);
+  if (n == kLanes)
+    store(p, v);
+  else
+    store_n(p, v, n);
 }
 
 inline vf select(vi mask, vf yes, vf no) {
@@ -120,14 +122,18 @@ inline vf swap_lanes(vf v) {
 template <int S = kLanes / 2>
 inline float sum(vf v) {
   v += swap_lanes<S>(v);
-  if constexpr (S > 1) return sum<S / 2>(v);
-  else return v[0];
+  if constexpr (S > 1)
+    return sum<S / 2>(v);
+  else
+    return v[0];
 }
 template <int S = kLanes / 2>
 inline float max(vf v) {
   v = max(v, swap_lanes<S>(v));
-  if constexpr (S > 1) return max<S / 2>(v);
-  else return v[0];
+  if constexpr (S > 1)
+    return max<S / 2>(v);
+  else
+    return v[0];
 }
 
 // One stage of a butterfly: blocks of S lanes are exchanged between rows i and i + S.

@@ -8,32 +8,32 @@
 namespace hlat {
 
 struct AttentionPackArgs {
-  const void* qkv;       // row 0 of one sequence
-  int64_t row;           // elements from row to row
+  const void* qkv;             // row 0 of one sequence
+  int64_t row;                 // elements from row to row
   int64_t k_offset, v_offset;  // columns of this kv head
   int64_t seq, head_dim;
-  float* k_tiles;        // (tiles, E, kTile): keys of a tile side by side, zero padded
-  float* v_tiles;        // the same of V, or null
-  float* k_rows;         // (tiles * kTile, Ep) or null
-  float* v_rows;         // (tiles * kTile, Ep) or null
+  float* k_tiles;  // (tiles, E, kTile): keys of a tile side by side, zero padded
+  float* v_tiles;  // the same of V, or null
+  float* k_rows;   // (tiles * kTile, Ep) or null
+  float* v_rows;   // (tiles * kTile, Ep) or null
 };
 
 struct AttentionForwardArgs {
-  const void* q;         // first row of the query tile, this head
+  const void* q;  // first row of the query tile, this head
   int64_t q_row;
-  int64_t first, rows;   // position of the tile in the sequence, rows in it
+  int64_t first, rows;  // position of the tile in the sequence, rows in it
   int64_t head_dim;
   const float* k_tiles;
   const float* v_rows;
   float scale;
   void* out;
   int64_t out_row;
-  float* lse;            // of this tile
-  float* work;           // attention_forward_work floats
+  float* lse;   // of this tile
+  float* work;  // attention_forward_work floats
 };
 
 struct AttentionBackwardArgs {
-  const void* q;         // one head of one sequence; row strides follow
+  const void* q;  // one head of one sequence; row strides follow
   const void* dout;
   const void* out;
   const float* lse;
@@ -42,21 +42,21 @@ struct AttentionBackwardArgs {
   const float* v_tiles;
   const float* k_rows;
   float scale;
-  void* dq;              // written, element type as q
+  void* dq;  // written, element type as q
   int64_t dq_row;
-  float* dk;             // (T, Ep) written
-  float* dv;             // (T, Ep) written
+  float* dk;  // (T, Ep) written
+  float* dv;  // (T, Ep) written
   float* work;
 };
 
 struct AdamwArgs {
   void* weight;
-  float* master;         // or null
+  float* master;  // or null
   void* m;
   void* v;
   const void* grad;
-  int64_t begin, end;    // elements of the tensors
-  int64_t first_element; // global index of element 0
+  int64_t begin, end;     // elements of the tensors
+  int64_t first_element;  // global index of element 0
   float grad_scale, lr, beta1, beta2, eps, decay_factor, correction1, correction2_rsqrt;
   bool stochastic;
   uint32_t key_weight[2];  // Philox key words
@@ -70,18 +70,23 @@ struct CpuKernels {
   int lanes;
   void (*widen)(float* dst, const uint16_t* src, int64_t n);
   void (*narrow)(uint16_t* dst, const float* src, int64_t n);
-  void (*narrow_stochastic)(uint16_t* dst, const float* src, int64_t n, int64_t first_element, const uint32_t* key, uint32_t step, uint32_t purpose);
+  void (*narrow_stochastic)(uint16_t* dst, const float* src, int64_t n, int64_t first_element, const uint32_t* key, uint32_t step,
+                            uint32_t purpose);
   void (*add[2])(void* y, const void* a, const void* b, int64_t n);
   double (*sum_squares[2])(const void* x, int64_t n);
   void (*rmsnorm[2])(void* y, float* rstd, const void* x, const void* w, int64_t rows, int64_t width, float eps);
-  void (*add_rmsnorm[2])(void* sum, void* y, float* rstd, const void* x, const void* delta, const void* w, int64_t rows, int64_t width, float eps);
+  void (*add_rmsnorm[2])(void* sum, void* y, float* rstd, const void* x, const void* delta, const void* w, int64_t rows, int64_t width,
+                         float eps);
   // dw_sum (width) f32 is overwritten with this range's share
-  void (*rmsnorm_bwd[2])(void* dx, float* dw_sum, const void* dy, const void* x, const void* w, const float* rstd, int64_t rows, int64_t width, bool add_dx);
-  void (*rope[2])(void* qkv, const float* table, int64_t first_row, int64_t rows, int64_t seq, int64_t row, int64_t rotated_heads, int64_t head_dim, float sign);
+  void (*rmsnorm_bwd[2])(void* dx, float* dw_sum, const void* dy, const void* x, const void* w, const float* rstd, int64_t rows,
+                         int64_t width, bool add_dx);
+  void (*rope[2])(void* qkv, const float* table, int64_t first_row, int64_t rows, int64_t seq, int64_t row, int64_t rotated_heads,
+                  int64_t head_dim, float sign);
   void (*swiglu[2])(void* y, const void* gu, int64_t rows, int64_t width);
   void (*swiglu_bwd[2])(void* dgu, const void* dy, const void* gu, int64_t rows, int64_t width);
   void (*ce_partial[2])(float* stats, const void* logits, const int32_t* targets, int64_t rows, int64_t width, int64_t first);
-  void (*ce_bwd[2])(void* dlogits, const void* logits, const float* stats, const int32_t* targets, int64_t rows, int64_t width, int64_t first, float scale);
+  void (*ce_bwd[2])(void* dlogits, const void* logits, const float* stats, const int32_t* targets, int64_t rows, int64_t width,
+                    int64_t first, float scale);
   void (*attention_pack[2])(const AttentionPackArgs&);
   int64_t (*attention_forward_work)(int64_t head_dim);
   void (*attention_forward[2])(const AttentionForwardArgs&);

@@ -16,7 +16,8 @@ constexpr int kVecBlock = 2, kAccumulators = 12;  // of 16 registers
 #endif
 
 template <int R, int V>
-inline void tile_block(float* c, int64_t ldc, const float* a, int64_t rs, int64_t cs, const float* b, int64_t ldb, int64_t depth, bool accumulate) {
+inline void tile_block(float* c, int64_t ldc, const float* a, int64_t rs, int64_t cs, const float* b, int64_t ldb, int64_t depth,
+                       bool accumulate) {
   vf acc[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
@@ -40,7 +41,8 @@ inline void tile_block(float* c, int64_t ldc, const float* a, int64_t rs, int64_
 }
 
 template <int V>
-inline void tile_rows(float* c, int64_t ldc, const float* a, int64_t rs, int64_t cs, const float* b, int64_t ldb, int64_t m, int64_t depth, bool accumulate) {
+inline void tile_rows(float* c, int64_t ldc, const float* a, int64_t rs, int64_t cs, const float* b, int64_t ldb, int64_t m, int64_t depth,
+                      bool accumulate) {
   constexpr int kRows = V == 1 ? 8 : kAccumulators / V;
   int64_t r = 0;
   for (; r + kRows <= m; r += kRows) tile_block<kRows, V>(c + r * ldc, ldc, a + r * rs, rs, cs, b, ldb, depth, accumulate);
@@ -48,9 +50,11 @@ inline void tile_rows(float* c, int64_t ldc, const float* a, int64_t rs, int64_t
   for (; r < m; ++r) tile_block<1, V>(c + r * ldc, ldc, a + r * rs, rs, cs, b, ldb, depth, accumulate);
 }
 
-inline void tile_gemm(float* c, int64_t ldc, const float* a, int64_t rs, int64_t cs, const float* b, int64_t ldb, int64_t m, int64_t n, int64_t depth, bool accumulate) {
+inline void tile_gemm(float* c, int64_t ldc, const float* a, int64_t rs, int64_t cs, const float* b, int64_t ldb, int64_t m, int64_t n,
+                      int64_t depth, bool accumulate) {
   int64_t j = 0;
-  for (; j + kVecBlock * kLanes <= n; j += kVecBlock * kLanes) tile_rows<kVecBlock>(c + j, ldc, a, rs, cs, b + j, ldb, m, depth, accumulate);
+  for (; j + kVecBlock * kLanes <= n; j += kVecBlock * kLanes)
+    tile_rows<kVecBlock>(c + j, ldc, a, rs, cs, b + j, ldb, m, depth, accumulate);
   for (; j + 2 * kLanes <= n; j += 2 * kLanes) tile_rows<2>(c + j, ldc, a, rs, cs, b + j, ldb, m, depth, accumulate);
   for (; j < n; j += kLanes) tile_rows<1>(c + j, ldc, a, rs, cs, b + j, ldb, m, depth, accumulate);
 }
