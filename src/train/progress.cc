@@ -79,6 +79,16 @@ void Progress::show(const StepMetrics& m, double now) {
   held_back_.reset();
 }
 
+void Progress::first_step(int64_t micro, int64_t micros) {
+  const double now = options_.now();
+  if (!options_.live || steps_seen_ > 0 || (line_open_ && now - shown_at_ < options_.live_interval_s)) return;
+  out_ << fmt::format("\rfirst step of {}: micro-batch {} of {}, {}\x1b[K", options_.total_steps, micro + 1, micros,
+                      format_duration(now - start_));
+  out_.flush();
+  line_open_ = true;
+  shown_at_ = now;
+}
+
 void Progress::finish() {
   if (held_back_) show(StepMetrics(*held_back_), options_.now());
   if (!line_open_) return;

@@ -64,6 +64,7 @@ TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend
     const auto begin = Clock::now();
     double floor = 0;
     const auto fill = [&](int64_t micro, int32_t* inputs, int32_t* targets) {
+      progress.first_step(micro, runner.micros());
       floor += lanes.next(micro * t.micro_batch, t.micro_batch, inputs, targets) / static_cast<double>(runner.micros());
     };
     const double lr = learning_rate(config.optim, step, schedule_end);

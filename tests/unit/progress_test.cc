@@ -42,6 +42,23 @@ StepMetrics at_step(int64_t step, double floor = 1.25) {
   return m;
 }
 
+TEST(Progress, TerminalShowsHowFarTheFirstStepIs) {
+  Screen screen, pipe;
+  Progress live(screen.out, screen.options(true, 10)), plain(pipe.out, pipe.options(false, 10));
+  for (Progress* p : {&live, &plain}) p->first_step(0, 16);
+  EXPECT_EQ(screen.count("first step of 10: micro-batch 1 of 16"), 1);
+  live.first_step(1, 16);
+  EXPECT_EQ(screen.count("micro-batch 2"), 0) << "redrawn too soon";
+  screen.now += 60;
+  live.first_step(7, 16);
+  EXPECT_EQ(screen.count("micro-batch 8 of 16, 1m 00s"), 1);
+  live.step(at_step(1));
+  screen.now += 60;
+  live.first_step(3, 16);
+  EXPECT_EQ(screen.count("first step"), 2) << "later steps have a line of their own";
+  EXPECT_EQ(pipe.out.str(), "");
+}
+
 TEST(Progress, PipeShowsFirstAndLastStepAndAboutOneLineASecond) {
   Screen s;
   Progress progress(s.out, s.options(false, 100));

@@ -38,6 +38,10 @@ void CpuOps::do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, in
 
 void CpuOps::do_fill(Tensor t, double value) {
   threads_.ranges(t.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    if (value == 0) {  // gradients, every step: zero is all bits zero in each type
+      std::memset(at(t, begin), 0, static_cast<size_t>(end - begin) * size_of(t.dtype));
+      return;
+    }
     for (int64_t i = begin; i < end; ++i) {
       if (t.dtype == DType::f64)
         t.as<double>()[i] = value;
