@@ -97,6 +97,8 @@ void CpuMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor s
 
 void CpuMatmul::run_native(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) {
   const Primitive& p = library_->get(s, a.stride[0], b.stride[0], c.stride[0]);
+  HLAT_CHECK(p.scratch.get_size() <= (scratch.defined() ? scratch.bytes() : 0),
+             "matmul {} x {} x {}: oneDNN wants {} bytes of scratch for these strides", s.m, s.n, s.k, p.scratch.get_size());
   auto& engine = library_->engine;
   p.op.execute(library_->stream, {{DNNL_ARG_SRC, memory(p.a, engine, a.data)},
                                   {DNNL_ARG_WEIGHTS, memory(p.b, engine, b.data)},
