@@ -1,7 +1,6 @@
 #include "base/log.h"
 
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/null_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include "base/error.h"
@@ -24,7 +23,5 @@ Log make_file_log(const std::filesystem::path& file, bool echo_warnings) try {
 } catch (const spdlog::spdlog_ex& e) {
   fail("cannot open the log {}: {}", file.string(), e.what());
 }
-
-Log make_null_log() { return std::make_shared<spdlog::logger>("hlat", std::make_shared<spdlog::sinks::null_sink_mt>()); }
 
 }  // namespace hlat

@@ -12,6 +12,5 @@ namespace hlat {
 using Log = std::shared_ptr<spdlog::logger>;
 
 Log make_file_log(const std::filesystem::path& file, bool echo_warnings = true);  // appends; Error if it cannot be opened
-Log make_null_log();                                                              // for tests and dry runs
 
 }  // namespace hlat

@@ -30,14 +30,6 @@ Head::Chunk Head::forward_chunk(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_
   return c;
 }
 
-void Head::loss(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum) const {
-  for (int64_t begin = 0; begin < x.dim(0); begin += chunk) {
-    const int64_t end = std::min(begin + chunk, x.dim(0));
-    const Scope scope(ctx.temp());
-    forward_chunk(ctx, x.rows(begin, end), targets.rows(begin, end), loss_sum);
-  }
-}
-
 void Head::loss_and_gradient(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum, double scale) const {
   const bool accumulated = ctx.accumulate;
   for (int64_t begin = 0; begin < x.dim(0); begin += chunk) {

@@ -16,9 +16,7 @@ struct Head {
 
   void declare(ParamBuilder& params, const ModelConfig& model, const TrainConfig& train, bool decay_norms, ParamId embedding);
 
-  // loss_sum += sum of the token losses.
-  void loss(Ctx& ctx, Tensor x /*(N, D)*/, Tensor targets /*(N)*/, Tensor loss_sum /*(1)*/) const;
-  // The same, and in place of x its gradient; token losses are weighted with `scale` in the gradient.
+  // loss_sum += sum of the token losses, and in place of x its gradient, in which token losses are weighted with `scale`.
   void loss_and_gradient(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum, double scale) const;
   // Logits of the given rows, for generation.
   void logits(Ctx& ctx, Tensor x /*(n, D)*/, Tensor out /*(n, V)*/) const;

@@ -44,7 +44,6 @@ class Tape {
 
   Slot slot(BlockOp op, int output, DType dtype, const Shape& shape);
   Tensor at(BlockOp op, int output = 0) const;  // in the backward, after the replay
-  bool replaying() const { return replaying_; }
 
  private:
   using Outputs = std::array<std::array<Tensor, kMaxOutputs>, kBlockOps>;

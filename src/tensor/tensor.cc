@@ -54,11 +54,6 @@ Tensor Tensor::cols(int64_t begin, int64_t end) const {
   return t;
 }
 
-Tensor Tensor::reshape(const Shape& to) const {
-  HLAT_CHECK(is_contiguous() && to.numel() == numel(), "{} to {}", str(), to.str());
-  return contiguous(data, dtype, to);
-}
-
 std::string Tensor::str() const { return fmt::format("{}{}", name_of(dtype), shape.str()); }
 
 }  // namespace hlat

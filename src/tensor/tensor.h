@@ -51,8 +51,6 @@ struct Tensor {
   Tensor rows(int64_t begin, int64_t end) const;
   // Columns [begin, end) of a matrix.
   Tensor cols(int64_t begin, int64_t end) const;
-  // The same elements with another shape; the view must be contiguous.
-  Tensor reshape(const Shape& to) const;
 
   template <class T>
   T* as() const {

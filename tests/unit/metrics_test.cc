@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "support/temp_dir.h"
 #include "train/run_folder.h"
 
 namespace hlat {
@@ -17,15 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = (fs::temp_directory_path() / "hlat_metrics_XXXXXX").string();
-    HLAT_CHECK(mkdtemp(name.data()) != nullptr, "mkdtemp {}", name);
-    path = name;
-  }
-  ~TempFolder() { fs::remove_all(path); }
-  fs::path path;
+struct TempFolder {
+  test::TempDir dir;
+  fs::path path{dir.path()};
 };
 
 std::vector<nlohmann::json> read_lines(const fs::path& file) {

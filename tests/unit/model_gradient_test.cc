@@ -195,36 +195,37 @@ class LayerGradient : public testing::Test {
     compare(xc, to_f64(dx), "x");
     for (ParamId id = 0; id < params.size(); ++id) compare(w[static_cast<size_t>(id)], to_f64(params.grad(id)), params.spec(id).name);
   }
+
+  // A layer of the usual form: forward(ctx, x, y), backward(ctx, x, dy, dx) after a replay.
+  template <class Layer, class Reference>
+  void check_layer(const Layer& layer, std::vector<ParamSpec> specs, const Reference& reference) {
+    check(
+        std::move(specs), [&](Ctx& ctx, Tensor x, Tensor y) { layer.forward(ctx, x, y); },
+        [&](Ctx& ctx, Tensor x, Tensor dy, Tensor dx) {
+          layer.forward(ctx, x, {});
+          layer.backward(ctx, x, dy, dx);
+        },
+        reference);
+  }
 };
 
 TEST_F(LayerGradient, Attention) {
   ParamBuilder builder;
   Attention layer;
   layer.declare(builder, "attention", config.model);
-  check(
-      builder.take(), [&](Ctx& ctx, Tensor x, Tensor y) { layer.forward(ctx, x, y); },
-      [&](Ctx& ctx, Tensor x, Tensor dy, Tensor dx) {
-        layer.forward(ctx, x, {});
-        layer.backward(ctx, x, dy, dx);
-      },
-      [&](const auto& x, const auto& w) {
-        const scalar::Heads h{.batch = kBatch, .seq = kSeq, .heads = s.heads, .kv_heads = s.kv_heads, .head_dim = s.head_dim};
-        return scalar::linear(scalar::attention(scalar::rope(scalar::linear(x, w[0], s.hidden), h, s.theta), h), w[1],
-                              s.heads * s.head_dim);
-      });
+  check_layer(layer, builder.take(), [&](const auto& x, const auto& w) {
+    const scalar::Heads h{.batch = kBatch, .seq = kSeq, .heads = s.heads, .kv_heads = s.kv_heads, .head_dim = s.head_dim};
+    return scalar::linear(scalar::attention(scalar::rope(scalar::linear(x, w[0], s.hidden), h, s.theta), h), w[1], s.heads * s.head_dim);
+  });
 }
 
 TEST_F(LayerGradient, Mlp) {
   ParamBuilder builder;
   Mlp layer;
   layer.declare(builder, "mlp", config.model);
-  check(
-      builder.take(), [&](Ctx& ctx, Tensor x, Tensor y) { layer.forward(ctx, x, y); },
-      [&](Ctx& ctx, Tensor x, Tensor dy, Tensor dx) {
-        layer.forward(ctx, x, {});
-        layer.backward(ctx, x, dy, dx);
-      },
-      [&](const auto& x, const auto& w) { return scalar::linear(scalar::swiglu(scalar::linear(x, w[0], s.hidden), s.ffn), w[1], s.ffn); });
+  check_layer(layer, builder.take(), [&](const auto& x, const auto& w) {
+    return scalar::linear(scalar::swiglu(scalar::linear(x, w[0], s.hidden), s.ffn), w[1], s.ffn);
+  });
 }
 
 TEST_F(LayerGradient, Block) {

@@ -60,8 +60,8 @@ namespace {
 int64_t dense_lda(const MatmulShape& s) { return s.trans_a ? s.m : s.k; }
 int64_t dense_ldb(const MatmulShape& s) { return s.trans_b ? s.k : s.n; }
 
-// sgemm was faster than the f32 matmul primitive in most shapes of a step, by 1.0 to 1.6 times on AVX-512, and much
-// so for the product with K = 32000. Its packing buffers are the library's own, a few MiB per thread.
+// Faster than the f32 matmul primitive in most shapes of a step (docs/adr/0002). Its packing buffers are the library's own, a few
+// MiB per thread.
 void sgemm(const Tensor& c, const Tensor& a, const Tensor& b, const MatmulShape& s) {
   const auto status = dnnl::sgemm(s.trans_a ? 'T' : 'N', s.trans_b ? 'T' : 'N', s.m, s.n, s.k, 1.0f, a.as<float>(), a.stride[0],
                                   b.as<float>(), b.stride[0], s.accumulate ? 1.0f : 0.0f, c.as<float>(), c.stride[0]);

@@ -21,8 +21,6 @@ typedef float vf __attribute__((vector_size(kLanes * 4)));
 typedef int32_t vi __attribute__((vector_size(kLanes * 4)));
 typedef uint32_t vu __attribute__((vector_size(kLanes * 4)));
 typedef uint16_t vh __attribute__((vector_size(kLanes * 2)));
-typedef double vd __attribute__((vector_size(kLanes * 4)));  // half as many lanes
-typedef float vf_half __attribute__((vector_size(kLanes * 2)));
 
 using b16 = uint16_t;  // bf16 bits
 
@@ -179,7 +177,7 @@ inline vf exp(vf x) {
   return select(x < kLow, vf{}, select(x > kHigh, set(__builtin_inff()), p * a * b));
 }
 
-// The same where x is not above 0 but for rounding, as in a softmax: half the work. Below -87 it is 1e-38, not 0.
+// The same where x is not above 0 but for rounding, as in a softmax: fewer steps. Below -87 it is 1e-38, not 0.
 inline vf exp_nonpositive(vf x) {
   vf n;
   const vf p = exp_parts(select(x < -87.0f, set(-87.0f), x), n);

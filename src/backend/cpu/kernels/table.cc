@@ -11,7 +11,6 @@ const CpuKernels& kernels() {
   static const CpuKernels table = [] {
     CpuKernels k{};
     k.name = HLAT_TEXT(HLAT_ISA);
-    k.lanes = kLanes;
     fill_elementwise(k);
     fill_norm(k);
     fill_loss(k);

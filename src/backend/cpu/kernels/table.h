@@ -67,7 +67,6 @@ inline constexpr int64_t kTile = 64;  // query and key tile of attention
 
 struct CpuKernels {
   const char* name;
-  int lanes;
   void (*widen)(float* dst, const uint16_t* src, int64_t n);
   void (*narrow)(uint16_t* dst, const float* src, int64_t n);
   void (*narrow_stochastic)(uint16_t* dst, const float* src, int64_t n, int64_t first_element, const uint32_t* key, uint32_t step,
