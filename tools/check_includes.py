@@ -3,7 +3,8 @@
 
 The modules of src/ form a DAG: each may include itself and the layers below it; data and the backends have rules of their own.
 Quoted includes are written from src/ (in tests/ also from tests/), angle brackets are for other people's headers, no two files
-include each other in a circle, CUDA headers stay in backend/cuda and comm/nccl, and only runtime names concrete backends.
+include each other in a circle, CUDA headers stay in backend/cuda and comm/nccl, MPI's in comm/mpi_comm.cc, and only runtime
+names concrete backends and transports.
 
   check_includes.py [ROOT]       exit code 1 and one line per problem
   check_includes.py --self-test  the checker finds each kind of problem in a tree made to have it
@@ -33,9 +34,18 @@ DATA_BELOW = {"base", "config", "tensor"}
 DATA_READERS = {"train", "eval", "plan", "runtime", "cli"}
 # Concrete backends and their users; tests may use all. The dry run is the real step on null ops, so plan names that one.
 BACKEND_USERS = {"backend/cpu": {"runtime"}, "backend/cuda": {"runtime"}, "backend/null": {"runtime", "plan"}}
+# Transports by their header, and their users likewise; all else of comm is for everybody above it.
+TRANSPORT_USERS = {
+    "comm/thread_comm.h": {"runtime"},
+    "comm/mpi_comm.h": {"runtime"},
+    "comm/null_comm.h": {"runtime", "plan"},
+    "comm/self_comm.h": {"runtime", "plan"},
+}
 
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|curand|cusparse|cusolver|cufft|nvrtc|nvToolsExt|nvtx|nccl|nvml|cub/|cute/|cutlass/|thrust/|cooperative_groups)")
 CUDA_PLACES = ("src/backend/cuda/", "src/comm/nccl")
+MPI_HEADER = re.compile(r"^(mpi\.h|mpi-ext\.h|openmpi/)")
+MPI_PLACE = "src/comm/mpi_comm.cc"
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".inc"}
 
@@ -83,6 +93,9 @@ def check(root):
             if CUDA_HEADER.match(target) and not name.startswith(CUDA_PLACES) and f"src/{target}" not in files:
                 problems.append(f"{where}: CUDA header {target} outside backend/cuda and comm/nccl")
                 continue
+            if MPI_HEADER.match(target) and name != MPI_PLACE:
+                problems.append(f"{where}: MPI header {target} outside comm/mpi_comm.cc")
+                continue
             if angled:
                 if f"src/{angled}" in files:
                     problems.append(f'{where}: <{angled}> is ours: write "{angled}"')
@@ -98,6 +111,8 @@ def check(root):
             other = module_of(quoted)
             if module and other not in allowed[module]:
                 problems.append(f"{where}: {module} must not include {other} ({quoted})")
+            if quoted in TRANSPORT_USERS and top != "tests" and module not in TRANSPORT_USERS[quoted] | {"comm"}:
+                problems.append(f"{where}: {module or top} must not name {quoted}")
             if top == "bench" and other in BACKEND_USERS:
                 problems.append(f"{where}: only runtime and tests name {other} ({quoted})")
     return problems + cycles(graph)
@@ -125,6 +140,11 @@ GOOD_TREE = {
     "src/config/config.h": '#include "base/error.h"\n',
     "src/tensor/tensor.h": '#include "base/error.h"\n',
     "src/ops/ops.h": '#include "tensor/tensor.h"\n',
+    "src/comm/comm.h": '#include "tensor/tensor.h"\n',
+    "src/comm/mpi_comm.h": '#include "comm/comm.h"\n',
+    "src/comm/mpi_comm.cc": '#include <mpi.h>\n#include "comm/mpi_comm.h"\n',
+    "src/comm/null_comm.h": '#include "comm/comm.h"\n',
+    "src/comm/thread_comm.h": '#include "comm/comm.h"\n',
     "src/backend/cpu/ops.h": '#include "ops/ops.h"\n',
     "src/backend/cuda/ops.h": '#include <cuda_runtime.h>\n#include "ops/ops.h"\n',
     "src/backend/null/ops.h": '#include "ops/ops.h"\n',
@@ -134,10 +154,10 @@ GOOD_TREE = {
     "src/model/llama.h": '#include "nn/layer.h"\n',
     "src/data/loader.h": '#include "config/config.h"\n#include "tensor/tensor.h"\n',
     "src/train/step.h": '#include "model/llama.h"\n#include "optim/adamw.h"\n#include "data/loader.h"\n',
-    "src/plan/plan.h": '#include "train/step.h"\n#include "backend/null/ops.h"\n',
-    "src/runtime/runtime.h": '#include "backend/cpu/ops.h"\n#include "plan/plan.h"\n#include "train/step.h"\n',
+    "src/plan/plan.h": '#include "train/step.h"\n#include "backend/null/ops.h"\n#include "comm/null_comm.h"\n',
+    "src/runtime/runtime.h": '#include "backend/cpu/ops.h"\n#include "comm/mpi_comm.h"\n#include "comm/thread_comm.h"\n#include "plan/plan.h"\n#include "train/step.h"\n',
     "src/cli/main.cc": '#include "plan/plan.h"\n#include "runtime/runtime.h"\n',
-    "tests/support/cases.h": '#include "backend/cpu/ops.h"\n',
+    "tests/support/cases.h": '#include "backend/cpu/ops.h"\n#include "comm/thread_comm.h"\n',
     "tests/unit/ops_test.cc": '#include "support/cases.h"\n#include "ops/ops.h"\n',
     "bench/ops.cc": '#include "runtime/runtime.h"\n',
 }
@@ -158,6 +178,12 @@ BAD_FILES = [
     ("src/nn/bad.h", '#include "layer.h"\n', '"layer.h" is not a path'),
     ("src/nn/bad.h", "#include <param/store.h>\n", "<param/store.h> is ours"),
     ("src/nn/bad.h", "  #  include <cuda_runtime.h>\n", "CUDA header cuda_runtime.h outside"),
+    ("src/comm/mpi_comm.h", "#include <mpi.h>\n", "MPI header mpi.h outside comm/mpi_comm.cc"),
+    ("tests/unit/bad_test.cc", "#include <mpi.h>\n", "MPI header mpi.h outside comm/mpi_comm.cc"),
+    ("src/train/bad.h", '#include "comm/null_comm.h"\n', "train must not name comm/null_comm.h"),
+    ("src/plan/bad.h", '#include "comm/thread_comm.h"\n', "plan must not name comm/thread_comm.h"),
+    ("src/cli/bad.cc", '#include "comm/mpi_comm.h"\n', "cli must not name comm/mpi_comm.h"),
+    ("bench/bad.cc", '#include "comm/thread_comm.h"\n', "bench must not name comm/thread_comm.h"),
     ("src/nn/bad.h", '#include "nn/bad.h"\n', "include circle: src/nn/bad.h -> src/nn/bad.h"),
     ("src/base/error.h", '#include "base/two.h"\n', '"base/two.h" is not a path'),
     ("src/misc/bad.h", "\n", "misc is not a module"),

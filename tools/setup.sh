@@ -16,6 +16,8 @@ build|nlohmann-json3-dev|header nlohmann/json.hpp|nlohmann-json: JSON
 build|libcli11-dev|header CLI/CLI.hpp|CLI11: command line
 build|libfmt-dev|header fmt/format.h|fmt: text formatting
 build|libspdlog-dev|header spdlog/spdlog.h|spdlog: logging
+build|libopenmpi-dev|command mpicc|Open MPI: ranks as processes
+build|openmpi-bin|command mpirun|Open MPI: its launcher
 test|python3|command python3|Python 3: check scripts
 test|libgtest-dev|header gtest/gtest.h|GoogleTest
 test|libbenchmark-dev|header benchmark/benchmark.h|Google Benchmark

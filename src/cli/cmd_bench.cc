@@ -6,6 +6,8 @@
 
 #include "cli/commands.h"
 #include "cli/config_args.h"
+#include "cli/ranks.h"
+#include "config/resolve.h"
 #include "runtime/backends.h"
 #include "runtime/step_bench.h"
 
@@ -19,13 +21,18 @@ struct Args {
 };
 
 void run(const Args& args, bool per_op) {
-  const Config config = args.config.load().config;
-  const auto backend = make_backend(config.device);
-  const StepBench bench = bench_step(config, *backend, args.steps, per_op);
-  if (args.json)
-    fmt::print("{}\n", bench_json(config, bench).dump(2));
-  else
-    fmt::print("{}", bench_text(config, bench));
+  const Launch launch = this_launch();
+  const Config config = with_ranks(args.config.load().config, launch.ranks);
+  Session session(launch, config.parallel.timeout_s);
+  run_on_ranks(session, 0, [&] {
+    const auto backend = make_backend(config.device, session.threads());
+    const StepBench bench = bench_step(config, *backend, session.world(), args.steps, per_op);
+    if (session.rank() != 0) return;
+    if (args.json)
+      fmt::print("{}\n", bench_json(config, bench).dump(2));
+    else
+      fmt::print("{}", bench_text(config, bench));
+  });
 }
 
 }  // namespace

@@ -1,14 +1,19 @@
 // hlat plan: memory, FLOPs and whether it fits, from a dry run.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/commands.h"
 #include "cli/config_args.h"
+#include "config/resolve.h"
+#include "parallel/mesh.h"
 #include "plan/devices.h"
 #include "plan/report.h"
 #include "runtime/backends.h"
+#include "runtime/planner.h"
 
 namespace hlat {
 namespace {
@@ -16,24 +21,37 @@ namespace {
 struct Args {
   ConfigArgs config;
   std::string device;
+  int64_t ranks = 0;  // 0: as the config says
+  int rank = -1;      // -1: one of each pipeline stage
   bool json = false;
 };
 
+// parallel.dp = auto is one replica here, unless --ranks says how many ranks there are.
+Config resolved(const Config& config, int64_t ranks) {
+  const ParallelConfig& p = config.parallel;
+  if (ranks == 0) return with_ranks(config, p.tp * p.pp * std::max<int64_t>(1, p.dp));
+  Config c = config;
+  c.parallel.dp = 0;
+  return with_ranks(c, ranks);
+}
+
 void run(const Args& args) {
-  const Config config = args.config.load().config;
-  const auto backend = make_backend(config.device);
-  Region measuring;
-  const auto scratch_model = backend->make_ops(measuring);
+  const Config config = resolved(args.config.load().config, args.ranks);
+  const int ranks = mesh_shape(config.parallel).ranks();
+  if (args.rank >= ranks) throw UsageError(fmt::format("--rank {}: the mesh has ranks 0 to {}", args.rank, ranks - 1));
   const bool here = args.device.empty();
-  Fit fit{.device = "this machine", .available = static_cast<double>(backend->device().memory_available())};
+  const int local = here ? ranks : 1;  // without a named device, all ranks would run on this machine
+  const auto backend = make_backend(config.device, std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / local));
+  Fit fit = fit_here(*backend, local);
   if (!here) fit = {.device = args.device, .available = find_device(args.device).memory_bytes};
   // A named device is planned without scratch: how much its libraries take is not known here.
-  const Ops* scratch = here ? scratch_model.get() : nullptr;
-  const Plan plan = dry_run(config, scratch);
+  const Planner planner(*backend);
+  const Ops* scratch = here ? planner.scratch_model() : nullptr;
+  const std::vector<Plan> plans = args.rank >= 0 ? std::vector{dry_run(config, scratch, args.rank)} : plan_stages(config, scratch);
   if (args.json)
-    fmt::print("{}\n", plan_json(config, plan, fit).dump(2));
+    fmt::print("{}\n", plan_json(config, plans, fit).dump(2));
   else
-    fmt::print("{}\n{}", plan_table(config, plan), fit_text(config, plan, fit, scratch));
+    fmt::print("{}\n{}", plan_table(config, plans), fit_text(config, plans, fit, scratch));
 }
 
 }  // namespace
@@ -43,6 +61,9 @@ void add_plan_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plan", "memory, FLOPs and whether it fits, without running");
   add_config_args(*command, args->config);
   command->add_option("--device", args->device, "hold the plan against a known device instead of this machine");
+  command->add_option("--ranks", args->ranks, "plan for this many ranks: as many replicas as they make, whatever parallel.dp says")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  command->add_option("--rank", args->rank, "plan this rank; default: one of each pipeline stage")->check(CLI::Range(0, 1 << 30));
   command->add_flag("--json", args->json, "print one JSON object");
   command->callback([args] { run(*args); });
 }

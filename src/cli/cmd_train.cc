@@ -9,10 +9,13 @@
 #include "base/format.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
+#include "cli/ranks.h"
 #include "config/print.h"
+#include "config/resolve.h"
 #include "plan/report.h"
 #include "runtime/backends.h"
 #include "runtime/peak.h"
+#include "runtime/planner.h"
 #include "train/trainer.h"
 
 namespace hlat {
@@ -58,39 +61,63 @@ nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s)
           {"samples", s.samples}};
 }
 
-void run(const Args& args) {
-  const Config config = args.config.load().config;
-  const EmbeddedCorpus corpus(config.data.seed);
-  check_data(config, corpus);
-  const auto backend = make_backend(config.device);
-  Region measuring;
-  const auto scratch_model = backend->make_ops(measuring);
-  const Plan plan = dry_run(config, scratch_model.get());
-  const Fit fit{.device = "this machine", .available = static_cast<double>(backend->device().memory_available())};
-  if (!fit.fits(plan)) fail("{}", fit_text(config, plan, fit, scratch_model.get()));
-
-  const double peak = measure_peak(*backend, precision_of(config.train.precision).compute);
-  RunFolder folder(config.run.dir, to_yaml(config), config.run.tensorboard);
-  folder.log().info("{}", backend->describe());
-  folder.log().info("measured matmul rate {} FLOP/s", format_count(peak));
-  folder.log().info("plan\n{}", plan_table(config, plan));
+// What rank 0 writes before the first step.
+std::unique_ptr<RunFolder> open_folder(const Config& config, const std::string& machine, const std::vector<Plan>& stages, double peak) {
+  auto folder = std::make_unique<RunFolder>(config.run.dir, to_yaml(config), config.run.tensorboard);
+  const Plan& plan = fullest(stages);
+  folder->log().info("{}", machine);
+  folder->log().info("measured matmul rate {} FLOP/s{}", format_count(peak), plan.mesh.ranks() > 1 ? " on rank 0" : "");
+  folder->log().info("plan\n{}", plan_table(config, stages));
   if (config.train.precision == PrecisionKind::bf16)
-    folder.log().warn("precision bf16 rounds every update to the nearest bf16 and is known to diverge; bf16_sr and mixed do not");
-  fmt::print(stderr, "{}\n{} parameters, planned memory {}, run folder {}\n", backend->describe(),
-             format_count(static_cast<double>(plan.parameters)), format_bytes(plan.memory.total()), config.run.dir);
+    folder->log().warn("precision bf16 rounds every update to the nearest bf16 and is known to diverge; bf16_sr and mixed do not");
+  const std::string mesh = plan.mesh.ranks() > 1 ? "\n" + mesh_text(config) : "";
+  fmt::print(stderr, "{}{}\n{} parameters, planned memory {}{}, run folder {}\n", machine, mesh,
+             format_count(static_cast<double>(plan.parameters)), format_bytes(plan.memory.total()),
+             plan.mesh.ranks() > 1 ? " per rank" : "", config.run.dir);
+  return folder;
+}
 
-  Progress progress(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
+void run_rank(const Args& args, const Config& config, const EmbeddedCorpus& corpus, const Session& session, int64_t& step) {
+  const bool leads = session.rank() == 0;
+  const auto backend = make_backend(config.device, session.threads());
+  const Planner planner(*backend);
+  std::vector<Plan> stages;
+  if (leads) {
+    stages = planner.stages(config);
+    // Other ranks are waiting where the mesh is made, and end with this one.
+    const Fit fit = fit_here(*backend, session.local_ranks());
+    if (!fit.fits(fullest(stages))) fail("{}", fit_text(config, stages, fit, planner.scratch_model()));
+  }
+  const Plan plan = planner.rank(config, session.rank());
+  const double peak = measure_peak(*backend, precision_of(config.train.precision).compute);
   const TrainPlan train_plan{.memory = plan.memory,
                              .model_flops_per_token = plan.model_flops_per_token,
                              .executed_flops_per_step = plan.executed_flops(),
                              .peak_flops = peak};
-  const TrainSummary summary = train(config, train_plan, *backend, corpus, folder, progress);
+  const Mesh mesh(config, session.world());
+  if (!leads) {
+    train(config, train_plan, *backend, mesh, corpus, {}, step);
+    return;
+  }
+  const auto folder = open_folder(config, backend->describe(), stages, peak);
+  Progress progress(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
+  const TrainSummary summary = train(config, train_plan, *backend, mesh, corpus, {folder.get(), &progress}, step);
   const std::string text = summary_text(config, summary);
-  folder.log().info("{}", text);
+  folder->log().info("{}", text);
   if (args.json)
     fmt::print("{}\n", summary_json(config, summary).dump(2));
   else
     fmt::print("{}", text);
+}
+
+void run(const Args& args) {
+  const Launch launch = this_launch();
+  const Config config = with_ranks(args.config.load().config, launch.ranks);
+  const EmbeddedCorpus corpus(config.data.seed);
+  check_data(config, corpus);
+  Session session(launch, config.parallel.timeout_s);
+  int64_t step = 0;
+  run_on_ranks(session, step, [&] { run_rank(args, config, corpus, session, step); });
 }
 
 }  // namespace

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <exception>
+#include <thread>
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/ranks.h"
 
 #ifndef HLAT_VERSION
 #define HLAT_VERSION "unversioned"
@@ -15,7 +19,16 @@
 
 namespace {
 
-enum ExitCode { kOk = 0, kFailed = 1, kUsage = 2, kBug = 3 };
+using namespace hlat;  // NOLINT(google-build-using-namespace)
+
+// Bad input is the same on every rank of a job: rank 0 tells.
+bool speaks() {
+  try {
+    return this_launch().rank == 0;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
 
 void run(int argc, char** argv, CLI::App& app) {
   app.set_version_flag("--version", "hlat " HLAT_VERSION);
@@ -41,7 +54,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kOk : kUsage;  // --help and --version arrive here too
   } catch (const hlat::UsageError& e) {
-    fmt::print(stderr, "{}\n", e.what());
+    if (speaks())
+      fmt::print(stderr, "{}\n", e.what());
+    else
+      std::this_thread::sleep_for(std::chrono::seconds(2));  // a launcher ends the job with the first rank that leaves
     return kUsage;
   } catch (const hlat::CheckFailed& e) {
     fmt::print(stderr, "hlat: {}\nhlat: this is a bug in hlat\n", e.what());

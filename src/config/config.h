@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "config/policy.h"
 
@@ -46,6 +47,23 @@ struct TrainConfig {
   bool operator==(const TrainConfig&) const = default;
 };
 
+struct ParallelConfig {
+  int64_t tp = 1;                  // tensor parallel ranks
+  int64_t pp = 1;                  // pipeline stages
+  int64_t dp = 0;                  // data parallel replicas; 0: auto, ranks / (tp * pp)
+  bool sequence = false;           // between tensor parallel regions tokens are split over tp
+  bool zero1 = true;               // optimizer state is sharded over dp
+  int64_t chunks = 1;              // model pieces per pipeline stage (interleaved schedule)
+  std::vector<int64_t> cuts = {};  // first layer of each piece but the first, in the order of the layers; empty: even
+  int64_t bucket_mb = 32;          // gradient bytes reduced in one go, MiB
+  int64_t health_every = 100;      // steps between comparisons of the replicas; 0: never
+  int64_t timeout_s = 600;         // a peer silent for longer ends the run
+
+  int64_t pieces() const { return pp * chunks; }
+  int64_t ranks() const { return tp * pp * dp; }  // 0 while dp is auto
+  bool operator==(const ParallelConfig&) const = default;
+};
+
 struct OptimConfig {
   double lr = 3e-4;
   ScheduleKind schedule = ScheduleKind::cosine_clamped;
@@ -79,6 +97,7 @@ struct Config {
   RunConfig run;
   ModelConfig model;
   TrainConfig train;
+  ParallelConfig parallel;
   OptimConfig optim;
   DataConfig data;
   DeviceConfig device;

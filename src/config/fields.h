@@ -14,7 +14,7 @@
 
 namespace hlat {
 
-// What a value must satisfy beside its type.
+// What a value must satisfy beside its type; bounds of a list hold for each item.
 struct Limits {
   double lo = -std::numeric_limits<double>::infinity();
   double hi = std::numeric_limits<double>::infinity();
@@ -70,6 +70,20 @@ void fields(Visit& v, TrainConfig& c) {
 }
 
 template <class Visit>
+void fields(Visit& v, ParallelConfig& c) {
+  v("tp", c.tp, "ranks that share every matrix (tensor parallel)", range(1, 65536));
+  v("pp", c.pp, "pipeline stages the layers are spread over", range(1, 65536));
+  v("dp", c.dp, "replicas that share the batch (data parallel); auto: ranks / (tp * pp)", auto_or(1, 16777216));
+  v("sequence", c.sequence, "between tensor parallel regions the tokens are split over tp; no effect with tp 1", Limits{});
+  v("zero1", c.zero1, "the optimizer state is split over dp", Limits{});
+  v("chunks", c.chunks, "pieces of the model in each pipeline stage (interleaved schedule)", range(1, 65536));
+  v("cuts", c.cuts, "first layer of each of the pp * chunks pieces but the first; []: even", range(1, 65535));
+  v("bucket_mb", c.bucket_mb, "MiB of gradients reduced in one go", range(1, 65536));
+  v("health_every", c.health_every, "steps between comparisons of the replicas; 0: never", range(0, kMaxCount));
+  v("timeout_s", c.timeout_s, "seconds after which a silent peer ends the run", range(1, 1000000));
+}
+
+template <class Visit>
 void fields(Visit& v, OptimConfig& c) {
   v("lr", c.lr, "highest learning rate", above(0, 100));
   v("schedule", c.schedule, "shape of the learning rate after warm-up", Limits{});
@@ -103,6 +117,7 @@ void sections(Visit& v, Config& c) {
   v("run", c.run, "The run and what it leaves behind.");
   v("model", c.model, "The shape of the model.");
   v("train", c.train, "The training step.");
+  v("parallel", c.parallel, "How ranks share the work. Without a launcher there is one.");
   v("optim", c.optim, "AdamW and its learning-rate schedule.");
   v("data", c.data, "What the model reads.");
   v("device", c.device, "The machine.");
@@ -110,7 +125,8 @@ void sections(Visit& v, Config& c) {
 
 // One key of one Config, with its type erased; `value` points into that Config.
 struct Field {
-  using Value = std::variant<int64_t*, uint64_t*, double*, bool*, std::string*, PrecisionKind*, ScheduleKind*, Recompute*>;
+  using Value =
+      std::variant<int64_t*, uint64_t*, double*, bool*, std::string*, std::vector<int64_t>*, PrecisionKind*, ScheduleKind*, Recompute*>;
   std::string_view section;
   std::string_view name;
   std::string_view help;

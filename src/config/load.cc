@@ -57,7 +57,7 @@ class Loader {
   void apply_preset() {
     const Entry* chosen = nullptr;
     for (const Entry& e : reading_.entries) {
-      if (e.key() == "model.preset" && e.scalar) chosen = &e;
+      if (e.key() == "model.preset" && e.kind == Entry::Kind::scalar) chosen = &e;
     }
     if (!chosen || chosen->text.empty()) return;
     const ModelConfig* preset = find_preset(chosen->text);
@@ -71,9 +71,11 @@ class Loader {
   void assign(const Entry& e) {
     const Field* f = find(e.key());
     if (!f) return problem(e, unknown_key(e.section, e.name));
-    if (!e.scalar || !parse_value(*f, e.text)) {
+    const bool scalar = e.kind == Entry::Kind::scalar;
+    const bool fitting = scalar || (e.kind == Entry::Kind::list && is_list(*f));
+    if (!fitting || !parse_value(*f, e.text)) {
       failed_.insert(f->key());
-      return problem(e, fmt::format("must be {}{}", expectation(*f), e.scalar ? hint(*f, e.text) : ""));
+      return problem(e, fmt::format("must be {}{}", expectation(*f), scalar ? hint(*f, e.text) : ""));
     }
     loaded_.origins[f->key()] = e.origin;
   }

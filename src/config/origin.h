@@ -20,7 +20,8 @@ struct Entry {
   std::string section;
   std::string name;
   std::string text;
-  bool scalar = true;  // false for a list, a map or nothing; `text` then says which
+  enum class Kind { scalar, list, other };
+  Kind kind = Kind::scalar;  // the text of a list is "[a, b]"; other is a map or nothing, and the text says which
   Origin origin;
   std::string key() const { return section.empty() ? name : section + "." + name; }
 };

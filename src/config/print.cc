@@ -34,6 +34,7 @@ std::string yaml_value(const Field& f) {
 nlohmann::ordered_json json_value(const Field& f) {
   const auto write = [&](const auto* v) -> nlohmann::ordered_json {
     using T = std::decay_t<decltype(*v)>;
+    if constexpr (std::is_same_v<T, std::vector<int64_t>>) return *v;
     if constexpr (std::is_arithmetic_v<T>) {
       if (!(f.limits.zero_is_auto && *v == 0)) return *v;
     }

@@ -96,10 +96,26 @@ class YamlReader {
     for (const auto& item : content) {
       std::string name;
       if (!first_time(item.first, "key", section + ".", seen, name)) continue;
-      const bool scalar = item.second.IsScalar();
       const Origin origin{Origin::Kind::file, path_, line_of(item.first.Mark())};
-      out_.entries.push_back({section, name, scalar ? item.second.Scalar() : kind_of(item.second), scalar, origin});
+      out_.entries.push_back({section, name, entry_text(item.second), entry_kind(item.second), origin});
     }
+  }
+
+  static Entry::Kind entry_kind(const YAML::Node& node) {
+    if (node.IsScalar()) return Entry::Kind::scalar;
+    return node.IsSequence() ? Entry::Kind::list : Entry::Kind::other;
+  }
+
+  // Items that are more than a word are quoted: ["8,16"] has one item, which is no number.
+  static std::string entry_text(const YAML::Node& node) {
+    if (node.IsScalar()) return node.Scalar();
+    if (!node.IsSequence()) return kind_of(node);
+    std::vector<std::string> items;
+    for (const YAML::Node& item : node) {
+      const bool word = item.IsScalar() && item.Scalar().find_first_of(", []") == std::string::npos && !item.Scalar().empty();
+      items.push_back(item.IsScalar() ? word ? item.Scalar() : fmt::format("\"{}\"", item.Scalar()) : kind_of(item));
+    }
+    return fmt::format("[{}]", fmt::join(items, ", "));
   }
 
   // Whether `key` is a word seen for the first time; reports it otherwise.
@@ -151,7 +167,8 @@ void read_override(const std::string& word, Reading& out) {
   const std::string key = word.substr(0, equals);
   const size_t dot = key.find('.');
   const bool dotted = dot != std::string::npos;
-  out.entries.push_back({dotted ? key.substr(0, dot) : "", dotted ? key.substr(dot + 1) : key, word.substr(equals + 1), true, origin});
+  out.entries.push_back(
+      {dotted ? key.substr(0, dot) : "", dotted ? key.substr(dot + 1) : key, word.substr(equals + 1), Entry::Kind::scalar, origin});
 }
 
 std::string unknown_key(const std::string& section, const std::string& name) {
@@ -161,9 +178,12 @@ std::string unknown_key(const std::string& section, const std::string& name) {
   std::vector<std::string_view> here;
   for (const Field& f : all_fields(any)) {
     if (f.section == section) here.push_back(f.name);
-    if (!is_typo_of(name, f.name)) continue;
+    const int distance = edit_distance(name, f.name);
+    // In another section only a name that is nearly right is meant: not run.tensorboard for parallel.tensor.
+    const bool close = f.section == section ? is_typo_of(name, f.name) : 4 * distance <= static_cast<int>(f.name.size());
+    if (!close) continue;
     // The right name in the wrong section is nearer than any other name.
-    const int cost = 2 * edit_distance(name, f.name) + (f.section == section ? 0 : 1);
+    const int cost = 2 * distance + (f.section == section ? 0 : 1);
     if (best.empty() || cost < best_cost) {
       best = f.key();
       best_cost = cost;
@@ -171,6 +191,9 @@ std::string unknown_key(const std::string& section, const std::string& name) {
   }
   if (!best.empty()) return fmt::format("unknown key; did you mean {}?", best);
   if (!here.empty()) return fmt::format("unknown key; {} has {}", section, fmt::join(here, ", "));
+  for (const Section& s : all_sections()) {
+    if (section.empty() && s.name == name) return fmt::format("is a section; give its keys as {}.key=value", name);
+  }
   return unknown_section(section);
 }
 

@@ -1,6 +1,7 @@
 #include "config/validate.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/error.h"
 #include "config/value.h"
@@ -86,6 +87,79 @@ void batch_rules(Checker& check, const Config& c) {
   });
 }
 
+// "2 or 4", or the one that is not 0.
+std::string either(int64_t below, int64_t above) {
+  if (below == 0 || above == 0) return fmt::format("{}", std::max(below, above));
+  return fmt::format("{} or {}", below, above);
+}
+
+// The next numbers of replicas and batch sizes that fit, below and above.
+std::string batch_advice(int64_t dp, const TrainConfig& t) {
+  const int64_t micro_batches = t.global_batch / t.micro_batch, unit = dp * t.micro_batch;
+  int64_t fewer = std::min(dp, micro_batches), more = dp;
+  while (micro_batches % fewer != 0) --fewer;
+  while (more < micro_batches && micro_batches % more != 0) ++more;
+  const int64_t below = t.global_batch / unit * unit;
+  return fmt::format("parallel.dp {}, or train.global_batch {}, would fit", either(fewer, more <= micro_batches ? more : 0),
+                     either(below, below + unit));
+}
+
+void rank_rules(Checker& check, const Config& c) {
+  const ParallelConfig& p = c.parallel;
+  const auto at_most = [&](const std::string& key, int64_t value, std::string_view why) {
+    check.rule({"parallel.tp", key}, [&]() -> std::string {
+      return p.tp <= value ? "" : fmt::format("must not exceed {} ({}): every rank needs {}", key, value, why);
+    });
+  };
+  at_most("model.heads", c.model.heads, "a head");
+  at_most("model.ffn", c.model.ffn, "a column");
+  at_most("model.vocab", c.model.vocab, "a token of the vocabulary");
+  check.rule({"parallel.tp", "parallel.pp", "parallel.dp"}, [&]() -> std::string {
+    if (p.tp * p.pp * std::max<int64_t>(p.dp, 1) <= static_cast<int64_t>(kMaxCount)) return {};
+    const std::string replicas = p.dp > 0 ? fmt::format(" x parallel.dp ({})", p.dp) : "";
+    return fmt::format("x parallel.pp ({}){} must stay below 2^31 ranks", p.pp, replicas);
+  });
+  check.rule({"parallel.sequence", "parallel.tp", "train.micro_batch", "train.seq_len"}, [&]() -> std::string {
+    const int64_t tokens = c.train.micro_batch * c.train.seq_len;
+    if (!p.sequence || tokens >= p.tp) return {};
+    return fmt::format("needs a token for each of parallel.tp ({}) ranks, but train.micro_batch ({}) x train.seq_len ({}) is {}", p.tp,
+                       c.train.micro_batch, c.train.seq_len, tokens);
+  });
+  check.rule({"parallel.dp", "train.global_batch", "train.micro_batch"}, [&]() -> std::string {
+    const TrainConfig& t = c.train;
+    // A micro-batch that alone does not divide the batch has its own message.
+    if (p.dp == 0 || t.global_batch % t.micro_batch != 0 || t.global_batch % (p.dp * t.micro_batch) == 0) return {};
+    return fmt::format("x train.micro_batch ({}) is {} sequences and must divide train.global_batch ({}); {}", t.micro_batch,
+                       p.dp * t.micro_batch, t.global_batch, batch_advice(p.dp, t));
+  });
+}
+
+void pipeline_rules(Checker& check, const ParallelConfig& p, int64_t layers) {
+  const auto count = static_cast<int64_t>(p.cuts.size());
+  check.rule({"parallel.chunks", "parallel.pp"}, [&]() -> std::string {
+    return p.chunks == 1 || p.pp > 1 ? "" : "needs parallel.pp above 1: only pipeline stages hold several pieces";
+  });
+  check.rule({"parallel.pp", "parallel.chunks", "model.layers"}, [&]() -> std::string {
+    if (p.pieces() <= layers || (p.pp == 1 && p.chunks > 1)) return {};
+    if (p.chunks == 1) return fmt::format("must not exceed model.layers ({})", layers);
+    return fmt::format("x parallel.chunks ({}) is {} pieces, more than model.layers ({})", p.chunks, p.pieces(), layers);
+  });
+  check.rule({"parallel.cuts", "parallel.pp", "parallel.chunks"}, [&]() -> std::string {
+    if (count == 0 || count == p.pieces() - 1) return {};
+    if (p.pieces() == 1) return "must be [] while parallel.pp is 1: there is nothing to cut";
+    return fmt::format("must hold {} integer{}, one less than the pieces, parallel.pp ({}) x parallel.chunks ({}); or [] for even pieces",
+                       p.pieces() - 1, p.pieces() == 2 ? "" : "s", p.pp, p.chunks);
+  });
+  check.rule({"parallel.cuts"}, [&]() -> std::string {
+    const auto place = std::adjacent_find(p.cuts.begin(), p.cuts.end(), std::greater_equal<>());
+    return place == p.cuts.end() ? "" : fmt::format("must increase, but {} follows {}", *(place + 1), *place);
+  });
+  check.rule({"parallel.cuts", "model.layers"}, [&]() -> std::string {
+    const auto place = std::find_if(p.cuts.begin(), p.cuts.end(), [&](int64_t cut) { return cut >= layers; });
+    return place == p.cuts.end() ? "" : fmt::format("must stay below model.layers ({}), but holds {}", layers, *place);
+  });
+}
+
 // Far beyond any machine, but sizes are added up before anything can say that they do not fit.
 void size_rules(Checker& check, const Config& c) {
   const auto d = [](int64_t v) { return static_cast<double>(v); };
@@ -109,6 +183,8 @@ std::vector<Violation> validate(const Config& config, std::set<std::string> skip
   model_rules(check, config.model);
   schedule_rules(check, config.optim, config.train);
   batch_rules(check, config);
+  rank_rules(check, config);
+  pipeline_rules(check, config.parallel, config.model.layers);
   size_rules(check, config);
   return check.take();
 }

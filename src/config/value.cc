@@ -55,6 +55,29 @@ bool read(std::string_view text, std::string& out) {
   return true;
 }
 
+// "[8, 16]" or "8,16". Blanks may stand around items; only "[]" is the empty list.
+bool read(std::string_view text, std::vector<int64_t>& out) {
+  const auto trim = [](std::string_view& s) {
+    while (s.starts_with(' ')) s.remove_prefix(1);
+    while (s.ends_with(' ')) s.remove_suffix(1);
+  };
+  out.clear();
+  if (text.starts_with('[') != text.ends_with(']')) return false;
+  if (text.starts_with('[')) {
+    text = text.substr(1, text.size() - 2);
+    trim(text);
+    if (text.empty()) return true;
+  }
+  for (;;) {
+    const size_t comma = text.find(',');
+    std::string_view item = text.substr(0, comma);
+    trim(item);
+    if (!read_number(item, out.emplace_back())) return false;
+    if (comma == std::string_view::npos) return true;
+    text.remove_prefix(comma + 1);
+  }
+}
+
 bool within(double v, const Limits& l) {
   if (l.zero_is_auto && v == 0) return true;
   return (l.lo_open ? v > l.lo : v >= l.lo) && (l.hi_open ? v < l.hi : v <= l.hi);  // false for NaN
@@ -64,6 +87,9 @@ bool within(uint64_t v, const Limits& l) { return within(static_cast<double>(v),
 bool within(const std::string& v, const Limits& l) {
   if (v.empty()) return l.optional;
   return l.choices.empty() || std::find(l.choices.begin(), l.choices.end(), v) != l.choices.end();
+}
+bool within(const std::vector<int64_t>& v, const Limits& l) {
+  return std::all_of(v.begin(), v.end(), [&](int64_t item) { return within(item, l); });
 }
 bool within(bool, const Limits&) { return true; }
 bool within(PrecisionKind v, const Limits&) { return static_cast<size_t>(v) < kPrecisionNames.size(); }
@@ -86,6 +112,19 @@ std::string interval_of_integers(const Limits& l) {
   return fmt::format(" from {} to {}", whole(l.lo), whole(l.hi));
 }
 
+// The list that other separators may have meant: "8 16" and "8;16".
+std::string list_hint(const Field& f, std::string_view text) {
+  std::string commas;
+  for (const char c : text) {
+    const bool separator = c == ' ' || c == ';' || c == ':' || c == '/' || c == ',';
+    if (!separator) commas += c;
+    if (separator && !commas.ends_with(',')) commas += ',';
+  }
+  std::vector<int64_t> list;
+  if (!read(commas, list) || !within(list, f.limits)) return "";
+  return fmt::format("; did you mean [{}]?", fmt::join(list, ", "));
+}
+
 }  // namespace
 
 bool parse_value(const Field& f, std::string_view text) {
@@ -99,6 +138,8 @@ bool parse_value(const Field& f, std::string_view text) {
   return std::visit(store, f.value);
 }
 
+bool is_list(const Field& f) { return std::holds_alternative<std::vector<int64_t>*>(f.value); }
+
 bool within_limits(const Field& f) {
   return std::visit([&](const auto* value) { return within(*value, f.limits); }, f.value);
 }
@@ -111,10 +152,12 @@ std::string expectation(const Field& f) {
   if (std::holds_alternative<std::string*>(f.value)) return f.limits.optional ? "a text" : "a text that is not empty";
   if (std::holds_alternative<double*>(f.value)) return "a number" + interval(f.limits);
   if (std::holds_alternative<uint64_t*>(f.value)) return fmt::format("an integer from 0 to {}", std::numeric_limits<uint64_t>::max());
+  if (is_list(f)) return fmt::format("a list of integers{}, such as [8, 16] or []", interval_of_integers(f.limits));
   return (f.limits.zero_is_auto ? "auto or an integer" : "an integer") + interval_of_integers(f.limits);
 }
 
 std::string hint(const Field& f, std::string_view text) {
+  if (is_list(f)) return list_hint(f, text);
   const std::vector<std::string_view> list = words(f);
   const std::string_view best = nearest(text, list);
   // "every:0" is near "every:K", but naming that would not help.
@@ -130,6 +173,7 @@ std::string text_of(const Field& f) {
     std::string operator()(const double* v) const { return fmt::format("{}", *v); }  // the shortest text that reads back exactly
     std::string operator()(const bool* v) const { return *v ? "true" : "false"; }
     std::string operator()(const std::string* v) const { return *v; }
+    std::string operator()(const std::vector<int64_t>* v) const { return fmt::format("[{}]", fmt::join(*v, ", ")); }
     std::string operator()(const PrecisionKind* v) const { return std::string(name_of(*v)); }
     std::string operator()(const ScheduleKind* v) const { return std::string(name_of(*v)); }
     std::string operator()(const Recompute* v) const { return v->str(); }

@@ -1,39 +1,79 @@
 #include "model/llama.h"
 
+#include "parallel/partition.h"
+
 namespace hlat {
 
-Llama::Llama(const ModelConfig& model, const TrainConfig& train, bool decay_norms)
-    : config_(model), blocks_(static_cast<size_t>(model.layers)) {
-  ParamBuilder params;
-  embedding_.declare(params, model);
-  for (int64_t l = 0; l < model.layers; ++l) blocks_[static_cast<size_t>(l)].declare(params, l, model, decay_norms);
-  head_.declare(params, model, train, decay_norms, embedding_.table);
+Llama::Llama(const Config& config, const Mesh& mesh) : config_(config.model) {
+  const int stages = mesh.shape().pp, count = static_cast<int>(config.parallel.chunks);
+  const std::vector<Part> layers = partition_layers(config_.layers, stages, count, config.parallel.cuts);
+  const bool shares = config_.tied && stages > 1;
+  ParamBuilder params(mesh, config.parallel.sequence);
+  const auto embed = [&] {
+    embedding_group_ = params.next_group();
+    embedding_.declare(params, config_);
+    params.spec(embedding_.table).ends_shared = shares;
+  };
+  if (mesh.first_stage()) embed();
+  for (int c = 0; c < count; ++c) {
+    const size_t stage = static_cast<size_t>(c * stages + mesh.coord().pp);
+    Chunk chunk{.layers = layers[stage], .first = stage == 0, .last = stage + 1 == layers.size(), .blocks = {}, .groups = {}};
+    chunk.blocks.resize(static_cast<size_t>(chunk.layers.count));
+    for (size_t i = 0; i < chunk.blocks.size(); ++i) {
+      chunk.groups.push_back(params.next_group());
+      chunk.blocks[i].declare(params, chunk.layers.begin + static_cast<int64_t>(i), config_, config.optim.decay_norms);
+    }
+    chunks_.push_back(std::move(chunk));
+  }
+  if (mesh.last_stage()) {
+    if (shares) {
+      embed();  // its own copy; the first stage's is the one that counts
+      for (Piece& p : params.spec(embedding_.table).slice.pieces) p.counted = false;
+    }
+    head_group_ = params.next_group();
+    head_.declare(params, config_, config.train, config.optim.decay_norms, config_.tied ? embedding_.table : -1);
+  }
   specs_ = params.take();
 }
 
-void Llama::forward(Ctx& ctx, Tensor ids, Tensor y) {
-  const int64_t n = ctx.tokens(), layers = config_.layers;
-  inputs_ = ctx.memory[Purpose::saved].alloc(ctx.act(), {layers * n, config_.hidden}, "block inputs");
-  embedding_.forward(ctx, ids, input(0, n));
-  for (int64_t l = 0; l < layers; ++l) {
+void Llama::forward(Ctx& ctx, int chunk, const MicroState& s, Tensor y) const {
+  const Chunk& c = chunks_[static_cast<size_t>(chunk)];
+  const int64_t rows = ctx.rows(), count = c.layers.count;
+  if (c.first) embedding_.forward(ctx, s.ids, chunk_input(ctx, s));
+  for (int64_t i = 0; i < count; ++i) {
     const Scope scope(ctx.temp());
-    ctx.tape.begin_forward(l);
-    blocks_[static_cast<size_t>(l)].forward(ctx, input(l, n), l + 1 < layers ? input(l + 1, n) : y);
+    ctx.tape.begin_forward({s.slot, c.layers.begin + i});
+    const Tensor next = i + 1 < count ? s.inputs.rows((i + 1) * rows, (i + 2) * rows) : y;
+    c.blocks[static_cast<size_t>(i)].forward(ctx, s.inputs.rows(i * rows, (i + 1) * rows), next);
   }
 }
 
-void Llama::backward(Ctx& ctx, Tensor ids, Tensor d) {
-  for (int64_t l = config_.layers - 1; l >= 0; --l) {
-    ctx.tape.begin_replay(l);
-    blocks_[static_cast<size_t>(l)].backward(ctx, input(l, ctx.tokens()), d);
-    ctx.tape.release(l);
+void Llama::loss_and_gradient(Ctx& ctx, const MicroState& s, Tensor y, Tensor loss_sum, double scale) const {
+  head_.loss_and_gradient(ctx, y, s.targets, loss_sum, scale);
+  ctx.done(head_group_);
+}
+
+void Llama::backward(Ctx& ctx, int chunk, const MicroState& s, Tensor d) const {
+  const Chunk& c = chunks_[static_cast<size_t>(chunk)];
+  const int64_t rows = ctx.rows();
+  for (int64_t i = c.layers.count - 1; i >= 0; --i) {
+    ctx.tape.begin_replay({s.slot, c.layers.begin + i});
+    c.blocks[static_cast<size_t>(i)].backward(ctx, s.inputs.rows(i * rows, (i + 1) * rows), d);
+    ctx.done(c.groups[static_cast<size_t>(i)]);
   }
-  embedding_.backward(ctx, ids, d, ctx.accumulate || config_.tied);
+  if (!c.first) return;
+  // A tied head of this rank has begun the gradient already.
+  embedding_.backward(ctx, s.ids, d, ctx.accumulate || (config_.tied && c.last));
+  ctx.done(embedding_group_);
 }
 
 int64_t matmul_parameters(const ModelConfig& m) {
   const int64_t attention = (m.heads + 2 * m.kv()) * m.head_dim() * m.hidden + m.hidden * m.heads * m.head_dim();
   return m.layers * (attention + 3 * m.hidden * m.ffn) + m.vocab * m.hidden;
+}
+
+int64_t parameter_count(const ModelConfig& m) {
+  return matmul_parameters(m) + (2 * m.layers + 1) * m.hidden + (m.tied ? 0 : m.vocab * m.hidden);
 }
 
 double model_flops_per_token(const ModelConfig& m, int64_t seq_len) {

@@ -6,22 +6,31 @@ namespace hlat {
 
 void Attention::declare(ParamBuilder& params, const std::string& prefix, const ModelConfig& model) {
   const int64_t head = model.head_dim();
-  qkv.declare(params, prefix + ".qkv", (model.heads + 2 * model.kv()) * head, model.hidden, model.init_std);
-  output.declare(params, prefix + ".output", model.hidden, model.heads * head,
-                 model.init_std / std::sqrt(2.0 * static_cast<double>(model.layers)));
+  const HeadShare& share = params.mesh().heads();
+  const bool counts_kv = params.mesh().kv().rank() == 0;
+  const auto rows = [&](int64_t first_head, const Part& heads, bool counted) {
+    return Piece{.global = (first_head + heads.begin) * head, .count = heads.count * head, .counted = counted};
+  };
+  qkv.declare_columns(params, prefix + ".qkv", (model.heads + 2 * model.kv()) * head, model.hidden,
+                      {rows(0, share.q, true), rows(model.heads, share.kv, counts_kv), rows(model.heads + model.kv(), share.kv, counts_kv)},
+                      model.init_std);
+  if (params.mesh().kv().size() > 1) params.spec(qkv.weight).kv_shared_from = share.q.count * head;
+  output.declare_rows(params, prefix + ".output", model.hidden, model.heads * head, {share.q.begin * head, share.q.count * head},
+                      model.init_std / std::sqrt(2.0 * static_cast<double>(model.layers)));
 }
 
 void Attention::forward(Ctx& ctx, Tensor x, Tensor y) const {
   const AttentionShape& s = ctx.attention;
   const Slot packed = ctx.tape.slot(BlockOp::qkv, 0, ctx.act(), {s.tokens(), s.qkv_width()});
   if (packed.stale) {
-    qkv.forward(ctx, x, packed.tensor);
+    const Scope scope(ctx.temp());
+    qkv.forward(ctx, ctx.enter(x), packed.tensor);
     ctx.ops.rope(packed.tensor, ctx.rope, s, +1);
   }
   const Slot out = ctx.tape.slot(BlockOp::attention, 0, ctx.act(), {s.tokens(), s.out_width()});
   const Slot lse = ctx.tape.slot(BlockOp::attention, 1, ctx.stat(), {s.batch, s.heads, s.seq});
   if (out.stale) ctx.ops.attention(out.tensor, lse.tensor, packed.tensor, s);
-  if (y.defined()) output.forward(ctx, out.tensor, y);
+  if (y.defined()) output.forward_sum(ctx, out.tensor, y);
 }
 
 void Attention::backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const {
@@ -29,16 +38,16 @@ void Attention::backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const {
   const Scope scope(ctx.temp());
   const Tensor out = ctx.tape.at(BlockOp::attention, 0);
   const Tensor dqkv = ctx.temp({s.tokens(), s.qkv_width()}, "dqkv");
-  output.backward_weight(ctx, out, dy);
   {
     const Scope inner(ctx.temp());
+    dy = ctx.enter(dy);
+    output.backward_weight(ctx, out, dy);
     const Tensor dout = ctx.temp({s.tokens(), s.out_width()}, "dattention");
     output.backward_input(ctx, dy, dout);
     ctx.ops.attention_bwd(dqkv, dout, out, ctx.tape.at(BlockOp::attention, 1), ctx.tape.at(BlockOp::qkv), s);
   }
   ctx.ops.rope(dqkv, ctx.rope, s, -1);
-  qkv.backward_weight(ctx, x, dqkv);
-  qkv.backward_input(ctx, dqkv, dx);
+  qkv.backward_column_split(ctx, x, dqkv, dx);
 }
 
 }  // namespace hlat

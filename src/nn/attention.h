@@ -1,5 +1,6 @@
 // Self-attention: qkv = x Wqkv^T (one coalesced projection), RoPE on q and k, causal attention, y = a Wo^T.
 // Saved: qkv after RoPE (op qkv), the attention output and its log-sum-exp (op attention).
+// Split over tp by heads: H and K count this rank's. When tp exceeds the kv heads, several ranks hold the same ones.
 #pragma once
 
 #include "config/config.h"
@@ -8,12 +9,12 @@
 namespace hlat {
 
 struct Attention {
-  Linear qkv;     // ((H + 2K) E, D), rows [q heads | k heads | v heads]
-  Linear output;  // (D, H E)
+  Linear qkv;     // ((H + 2K) E, D), rows [q heads | k heads | v heads]; column-split
+  Linear output;  // (D, H E), row-split
 
   void declare(ParamBuilder& params, const std::string& prefix, const ModelConfig& model);
   // y may be undefined: then only the saved outputs are brought up to date.
-  void forward(Ctx& ctx, Tensor x /*(N, D)*/, Tensor y /*(N, D)*/) const;
+  void forward(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor y /*(rows, D)*/) const;
   void backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const;
 };
 

@@ -4,46 +4,56 @@
 
 namespace hlat {
 
-void Head::declare(ParamBuilder& params, const ModelConfig& model, const TrainConfig& train, bool decay_norms, ParamId embedding) {
-  vocab = model.vocab;
+void Head::declare(ParamBuilder& params, const ModelConfig& model, const TrainConfig& train, bool decay_norms, ParamId tied) {
+  const Part rows = params.tp_part(model.vocab);
+  vocab = rows.count;
+  first = rows.begin;
   chunk = train.loss_chunk;
   norm.declare(params, "head.norm", model.hidden, decay_norms);
-  if (model.tied)
-    output.weight = embedding;
+  if (tied >= 0)
+    output.weight = tied;
   else
-    output.declare(params, "head.output", model.vocab, model.hidden, model.init_std);
+    output.declare_columns(params, "head.output", model.vocab, model.hidden, {{.global = first, .count = vocab}}, model.init_std);
 }
 
-Head::Chunk Head::forward_chunk(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum) const {
-  const int64_t n = x.dim(0);
-  Chunk c;
-  c.x = x;
-  c.targets = targets;
-  c.normed = ctx.temp(x.shape, "head norm");
-  c.rstd = ctx.temp().alloc(ctx.stat(), {n}, "head rstd");
-  c.logits = ctx.temp({n, vocab}, "logits");
-  c.stats = ctx.temp().alloc(ctx.stat(), {n, 3}, "loss statistics");
-  norm.forward(ctx, x, c.normed, c.rstd);
-  output.forward(ctx, c.normed, c.logits);
-  ctx.ops.cross_entropy_partial(c.stats, c.logits, targets, 0);
-  ctx.ops.cross_entropy_finish(loss_sum, c.stats, targets);
-  return c;
+// On return normed holds its gradient: this rank's share of it, from its part of the vocabulary.
+void Head::chunk_loss(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const {
+  const Scope scope(ctx.temp());
+  const int64_t n = normed.dim(0), parts = ctx.tp.comm().size();
+  const Tensor logits = ctx.temp({n, vocab}, "logits");
+  const Tensor stats = ctx.temp().alloc(ctx.stat(), {n, 3}, "loss statistics");
+  output.forward(ctx, normed, logits);
+  ctx.ops.cross_entropy_partial(stats, logits, targets, first);
+  if (parts > 1) {
+    const Tensor all = ctx.temp().alloc(ctx.stat(), {parts * n, 3}, "loss statistics of all ranks");
+    ctx.tp.comm().all_gather(all, stats);
+    ctx.ops.cross_entropy_merge(stats, Tensor::contiguous(all.data, all.dtype, {parts, n, 3}));
+  }
+  ctx.ops.cross_entropy_finish(loss_sum, stats, targets);
+  ctx.ops.cross_entropy_bwd(logits, logits, stats, targets, first, scale);
+  output.backward_weight(ctx, normed, logits);
+  output.backward_input(ctx, logits, normed);
 }
 
 void Head::loss_and_gradient(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum, double scale) const {
+  const Scope scope(ctx.temp());
+  const Tensor normed = ctx.temp(x.shape, "head norm");
+  const Tensor rstd = ctx.temp().alloc(ctx.stat(), {x.dim(0)}, "head rstd");
+  norm.forward(ctx, x, normed, rstd);
   const bool accumulated = ctx.accumulate;
-  for (int64_t begin = 0; begin < x.dim(0); begin += chunk) {
-    const int64_t end = std::min(begin + chunk, x.dim(0));
-    const Scope scope(ctx.temp());
-    const Chunk c = forward_chunk(ctx, x.rows(begin, end), targets.rows(begin, end), loss_sum);
-    ctx.ops.cross_entropy_bwd(c.logits, c.logits, c.stats, c.targets, 0, scale);
-    ctx.accumulate = accumulated || begin > 0;
-    output.backward_weight(ctx, c.normed, c.logits);
-    output.backward_input(ctx, c.logits, c.normed);  // the normed rows are no longer needed
-    norm.backward(ctx, c.x, c.rstd, c.normed, c.normed, false, ctx.accumulate);
-    ctx.ops.cast(c.x, c.normed);
+  {
+    const Scope inner(ctx.temp());
+    const Tensor full = ctx.enter(normed);
+    for (int64_t begin = 0; begin < full.dim(0); begin += chunk) {
+      const int64_t end = std::min(begin + chunk, full.dim(0));
+      ctx.accumulate = accumulated || begin > 0;
+      chunk_loss(ctx, full.rows(begin, end), targets.rows(begin, end), loss_sum, scale);
+    }
+    ctx.tp.leave(normed, full);
   }
   ctx.accumulate = accumulated;
+  norm.backward(ctx, x, rstd, normed, normed, false, accumulated);
+  ctx.ops.cast(x, normed);
 }
 
 void Head::logits(Ctx& ctx, Tensor x, Tensor out) const {

@@ -1,5 +1,6 @@
 // Output head and loss: n = norm(x), logits = n W^T, loss = mean cross-entropy. Works on chunks of tokens, so that
 // only `chunk` rows of logits exist at a time; each chunk runs forward and backward in one go, and nothing is saved.
+// The vocabulary is split over tp: ranks exchange three numbers per token, never logits.
 #pragma once
 
 #include "config/config.h"
@@ -10,22 +11,21 @@ namespace hlat {
 
 struct Head {
   Norm norm;
-  Linear output;  // (V, D), or the embedding table when tied
-  int64_t vocab = 0;
+  Linear output;      // (V / tp, D), or the embedding table when tied
+  int64_t vocab = 0;  // V / tp
+  int64_t first = 0;  // vocabulary index of row 0
   int64_t chunk = 0;
 
-  void declare(ParamBuilder& params, const ModelConfig& model, const TrainConfig& train, bool decay_norms, ParamId embedding);
+  // `tied` is the embedding table on this rank, or -1.
+  void declare(ParamBuilder& params, const ModelConfig& model, const TrainConfig& train, bool decay_norms, ParamId tied);
 
   // loss_sum += sum of the token losses, and in place of x its gradient, in which token losses are weighted with `scale`.
-  void loss_and_gradient(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum, double scale) const;
-  // Logits of the given rows, for generation.
+  void loss_and_gradient(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor targets /*(N)*/, Tensor loss_sum, double scale) const;
+  // Logits of the given rows, for generation; not with tp.
   void logits(Ctx& ctx, Tensor x /*(n, D)*/, Tensor out /*(n, V)*/) const;
 
  private:
-  struct Chunk {
-    Tensor x, normed, rstd, logits, stats, targets;
-  };
-  Chunk forward_chunk(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum) const;
+  void chunk_loss(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const;
 };
 
 }  // namespace hlat

@@ -1,5 +1,5 @@
 // SwiGLU feed-forward: [g | u] = x Wgu^T (one coalesced projection), y = (silu(g) * u) Wd^T.
-// Saved: [g | u] (op gate_up) and the product (op swiglu).
+// Saved: [g | u] (op gate_up) and the product (op swiglu). Split over tp by F, which here counts this rank's part.
 #pragma once
 
 #include "config/config.h"
@@ -8,13 +8,13 @@
 namespace hlat {
 
 struct Mlp {
-  Linear gate_up;  // (2F, D), rows [gate | up]
-  Linear down;     // (D, F)
+  Linear gate_up;  // (2F, D), rows [gate | up]; column-split
+  Linear down;     // (D, F), row-split
   int64_t ffn = 0;
 
   void declare(ParamBuilder& params, const std::string& prefix, const ModelConfig& model);
   // y may be undefined: then only the saved outputs are brought up to date.
-  void forward(Ctx& ctx, Tensor x /*(N, D)*/, Tensor y /*(N, D)*/) const;
+  void forward(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor y /*(rows, D)*/) const;
   void backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const;
 };
 

@@ -10,7 +10,7 @@ struct Norm {
   ParamId weight = -1;  // (D)
 
   void declare(ParamBuilder& params, const std::string& name, int64_t width, bool decay) {
-    weight = params.add({.name = name, .shape = {width}, .init_std = 0, .decay = decay});
+    weight = params.add_replicated(name, {width}, decay);
   }
   void forward(Ctx& ctx, Tensor x, Tensor y, Tensor rstd) const { ctx.ops.rmsnorm(y, rstd, x, ctx.params.weight(weight), ctx.norm_eps); }
   // dx = or dx += ; dx may alias dy when it does not add.

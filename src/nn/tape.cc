@@ -18,34 +18,28 @@ KeepMask keep_mask(const Recompute& policy, int64_t layer) {
   return kKeepAll;
 }
 
-Tape::Tape(Memory& memory, const Recompute& policy, int64_t layers)
-    : memory_(memory), policy_(policy), kept_(static_cast<size_t>(layers)), mark_(static_cast<size_t>(layers)) {}
-
-void Tape::begin_forward(int64_t layer) {
-  layer_ = layer;
-  keep_ = keep_mask(policy_, layer);
-  replaying_ = false;
-  mark_[static_cast<size_t>(layer)] = memory_[Purpose::saved].mark();
+void Tape::begin(TapeKey key, bool replaying) {
+  layer_ = key.layer;
+  keep_ = keep_mask(policy_, key.layer);
+  replaying_ = replaying;
+  own_ = &kept_[key];
+  current_ = {};
 }
 
-void Tape::begin_replay(int64_t layer) {
-  layer_ = layer;
-  keep_ = keep_mask(policy_, layer);
-  replaying_ = true;
-  current_ = kept_[static_cast<size_t>(layer)];
+// A shorter sequence (generation) uses the front of what a step allocated.
+Tensor Tape::kept(Tensor& place, DType dtype, const Shape& shape, const std::string& label) {
+  if (!place.defined()) place = memory_[Purpose::saved].alloc(dtype, shape, label);
+  HLAT_CHECK(place.dtype == dtype && place.numel() >= shape.numel(), "{}: {} asked of {}", label, shape.str(), place.str());
+  return Tensor::contiguous(place.data, dtype, shape);
 }
-
-void Tape::release(int64_t layer) { memory_[Purpose::saved].release(mark_[static_cast<size_t>(layer)]); }
 
 Slot Tape::slot(BlockOp op, int output, DType dtype, const Shape& shape) {
   const auto o = static_cast<size_t>(op), i = static_cast<size_t>(output);
-  const bool keep = keep_ >> o & 1u;
-  if (replaying_ && keep) return {current_[o][i], false};
   const std::string label = fmt::format("block {} {}", layer_, kOpNames[o]);
-  const Tensor t = memory_[keep ? Purpose::saved : Purpose::temp].alloc(dtype, shape, label);
-  if (keep) kept_[static_cast<size_t>(layer_)][o][i] = t;
+  const bool keep = keep_ >> o & 1u;
+  const Tensor t = keep ? kept((*own_)[o][i], dtype, shape, label) : memory_[Purpose::temp].alloc(dtype, shape, label);
   current_[o][i] = t;
-  return {t, true};
+  return {t, !(replaying_ && keep)};
 }
 
 Tensor Tape::at(BlockOp op, int output) const {

@@ -2,11 +2,14 @@
 // A layer has one forward; it asks for every output by slot() and computes it when the slot is stale. In the forward
 // pass all slots are stale. Before a block's backward the same forward runs again in replay: kept slots are there
 // already, the others lie in temporary memory and are computed once more. A recompute policy is a table of bits.
+// Kept outputs belong to a key (slot, layer): a slot is the place of one micro-batch in flight. They are allocated when a
+// key is first used and stay, since micro-batches in a pipeline do not end in the reverse order of their start.
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
-#include <vector>
+#include <map>
 
 #include "config/policy.h"
 #include "tensor/region.h"
@@ -33,14 +36,19 @@ struct Slot {
   bool stale = true;  // must be computed now
 };
 
+struct TapeKey {
+  int slot = 0;
+  int64_t layer = 0;  // of the whole model
+  auto operator<=>(const TapeKey&) const = default;
+};
+
 class Tape {
  public:
-  Tape(Memory& memory, const Recompute& policy, int64_t layers);
+  Tape(Memory& memory, const Recompute& policy) : memory_(memory), policy_(policy) {}
 
-  // Brackets one block. Temporary slots live until the caller releases the temp region.
-  void begin_forward(int64_t layer);
-  void begin_replay(int64_t layer);
-  void release(int64_t layer);  // frees the block's kept outputs; blocks are released last to first
+  // Before one block. Temporary outputs live until the caller releases the temp region.
+  void begin_forward(TapeKey key) { begin(key, false); }
+  void begin_replay(TapeKey key) { begin(key, true); }
 
   Slot slot(BlockOp op, int output, DType dtype, const Shape& shape);
   Tensor at(BlockOp op, int output = 0) const;  // in the backward, after the replay
@@ -48,10 +56,13 @@ class Tape {
  private:
   using Outputs = std::array<std::array<Tensor, kMaxOutputs>, kBlockOps>;
 
+  void begin(TapeKey key, bool replaying);
+  Tensor kept(Tensor& place, DType dtype, const Shape& shape, const std::string& label);
+
   Memory& memory_;
   Recompute policy_;
-  std::vector<Outputs> kept_;  // per layer
-  std::vector<size_t> mark_;   // of the saved region, per layer
+  std::map<TapeKey, Outputs> kept_;
+  Outputs* own_ = nullptr;  // kept outputs of the current key
   Outputs current_{};
   int64_t layer_ = 0;
   KeepMask keep_ = kKeepAll;

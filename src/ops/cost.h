@@ -27,12 +27,14 @@ enum class OpKind : uint8_t {
   cast,
   fill,
   fill_normal,
+  sum,
   sum_squares,
   clip_scale,
   adamw,
   argmax,
+  checksum,
 };
-inline constexpr int kOpKinds = 21;
+inline constexpr int kOpKinds = 23;
 
 std::string_view name_of(OpKind k);
 

@@ -2,56 +2,16 @@
 // Counting rules. FLOPs: a multiply, an add, a division or an elementary function is one; causal attention counts only
 // the pairs it needs, T(T+1)/2 per head, 2 products forward and 5 backward (scores are recomputed there).
 // Bytes: every argument is read or written once; accumulation reads its target as well.
+// Here: counting and the layers' ops. ops_loss.cc: cross-entropy, argmax. ops_optim.cc: casts, fills, reductions, AdamW.
 #include "ops/ops.h"
 
 #include <chrono>
 
+#include "ops/contract.h"
+
 namespace hlat {
+
 namespace {
-
-bool is_float(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f64; }
-// Statistics of tensors of type t.
-DType stat_type(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
-// A gradient or product of tensors of type t is kept in t, or in f32.
-bool accumulates(DType sum, DType t) { return sum == t || (sum == DType::f32 && t == DType::bf16); }
-// Only exact aliases are recognised: interleaved column views of one buffer are legal.
-bool same_data(const Tensor& a, const Tensor& b) { return a.data != nullptr && a.data == b.data; }
-double bytes_of(std::initializer_list<Tensor> tensors) {
-  double sum = 0;
-  for (const Tensor& t : tensors) sum += static_cast<double>(t.bytes());
-  return sum;
-}
-double numel(const Tensor& t) { return static_cast<double>(t.numel()); }
-
-// Names an argument in messages.
-struct Arg {
-  const char* op;
-  const char* name;
-};
-
-void check_shape(Arg arg, const Tensor& t, const Shape& shape) {
-  HLAT_CHECK(t.shape == shape, "{}: {} is {}, expected shape {}", arg.op, arg.name, t.str(), shape.str());
-  HLAT_CHECK(t.is_contiguous(), "{}: {} {} has strides ({}, {})", arg.op, arg.name, t.str(), t.stride[0], t.stride[1]);
-}
-
-void check_type(Arg arg, const Tensor& t, DType dtype) {
-  HLAT_CHECK(t.dtype == dtype, "{}: {} is {}, expected {}", arg.op, arg.name, t.str(), name_of(dtype));
-}
-
-void check(Arg arg, const Tensor& t, const Shape& shape, DType dtype) {
-  check_shape(arg, t, shape);
-  check_type(arg, t, dtype);
-}
-
-// A contiguous tensor of any shape with floating-point elements.
-void check_flat(Arg arg, const Tensor& t) {
-  HLAT_CHECK(t.defined() && is_float(t.dtype) && t.is_contiguous(), "{}: {} is {}, expected contiguous floats", arg.op, arg.name, t.str());
-}
-
-void check_matrix(Arg arg, const Tensor& t) {
-  HLAT_CHECK(t.rank() == 2, "{}: {} is {}, expected a matrix", arg.op, arg.name, t.str());
-  check_flat(arg, t);
-}
 
 // A matmul operand: rows may be strided.
 void check_strided(const char* name, const Tensor& t) {
@@ -70,10 +30,6 @@ void check_attention(const char* op, const Tensor& qkv, const AttentionShape& s)
 double causal_pairs(const AttentionShape& s) {
   return static_cast<double>(s.batch * s.heads) * static_cast<double>(s.seq) * (static_cast<double>(s.seq) + 1) / 2;
 }
-
-}  // namespace
-
-namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -109,22 +65,31 @@ Tensor Ops::scratch(size_t bytes, OpKind kind) {
   return temp_.alloc(DType::f32, {static_cast<int64_t>((bytes + 3) / 4)}, name_of(kind));
 }
 
-void Ops::embed(Tensor y, Tensor ids, Tensor table) {
+void Ops::embed(Tensor y, Tensor ids, Tensor table, int64_t first) {
   check_matrix({"embed", "table"}, table);
   HLAT_CHECK(ids.rank() == 1, "embed: ids is {}", ids.str());
   check({"embed", "ids"}, ids, {ids.dim(0)}, DType::i32);
   check({"embed", "y"}, y, {ids.dim(0), table.dim(1)}, table.dtype);
+  HLAT_CHECK(first >= 0, "embed: first {}", first);
   const Timed timed = count(OpKind::embed, 0, bytes_of({y, y, ids}));
-  do_embed(y, ids, table);
+  do_embed(y, ids, table, first);
 }
 
-void Ops::embed_bwd(Tensor dtable, Tensor ids, Tensor dy) {
+void Ops::embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first) {
   check_matrix({"embed_bwd", "dtable"}, dtable);
   check_matrix({"embed_bwd", "dy"}, dy);
   check({"embed_bwd", "ids"}, ids, {dy.dim(0)}, DType::i32);
   HLAT_CHECK(dtable.dim(1) == dy.dim(1) && accumulates(dtable.dtype, dy.dtype), "embed_bwd: dtable {}, dy {}", dtable.str(), dy.str());
+  HLAT_CHECK(first >= 0, "embed_bwd: first {}", first);
   const Timed timed = count(OpKind::embed_bwd, numel(dy), bytes_of({ids, dy}) + 2 * numel(dy) * static_cast<double>(size_of(dtable.dtype)));
-  do_embed_bwd(dtable, ids, dy);
+  do_embed_bwd(dtable, ids, dy, first);
+}
+
+// A sum of no terms.
+void Ops::empty_product(Tensor c, bool accumulate) {
+  if (accumulate || c.numel() == 0) return;
+  if (c.is_contiguous()) return do_fill(c, 0);
+  for (int64_t i = 0; i < c.dim(0); ++i) do_fill(c.rows(i, i + 1), 0);
 }
 
 void Ops::matmul(Tensor c, Tensor a, Tensor b, MatmulArgs args) {
@@ -146,6 +111,7 @@ void Ops::matmul(Tensor c, Tensor a, Tensor b, MatmulArgs args) {
   HLAT_CHECK(!same_data(c, a) && !same_data(c, b), "matmul: c {} is an operand", c.str());
   const Timed timed = count(OpKind::matmul, 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k),
                             bytes_of({a, b, c}) + (args.accumulate ? bytes_of({c}) : 0), &s);
+  if (s.m == 0 || s.n == 0 || s.k == 0) return empty_product(c, args.accumulate);
   const Scope scope(temp_);
   do_matmul(c, a, b, s, scratch(matmul_scratch(s), OpKind::matmul));
 }
@@ -254,104 +220,6 @@ void Ops::add(Tensor y, Tensor a, Tensor b) {
   check({"add", "b"}, b, y.shape, y.dtype);
   const Timed timed = count(OpKind::add, numel(y), bytes_of({y, a, b}));
   do_add(y, a, b);
-}
-
-void Ops::cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) {
-  check_matrix({"cross_entropy_partial", "logits"}, logits);
-  check({"cross_entropy_partial", "stats"}, stats, {logits.dim(0), 3}, stat_type(logits.dtype));
-  check({"cross_entropy_partial", "targets"}, targets, {logits.dim(0)}, DType::i32);
-  HLAT_CHECK(first >= 0 && logits.dim(1) > 0, "cross_entropy_partial: first {}, logits {}", first, logits.str());
-  const Timed timed = count(OpKind::cross_entropy, 4 * numel(logits), bytes_of({stats, logits, targets}));
-  do_cross_entropy_partial(stats, logits, targets, first);
-}
-
-void Ops::cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) {
-  check({"cross_entropy_finish", "loss_sum"}, loss_sum, {1}, DType::f64);
-  HLAT_CHECK(stats.rank() == 2 && stats.dtype == stat_type(stats.dtype), "cross_entropy_finish: stats {}", stats.str());
-  check_shape({"cross_entropy_finish", "stats"}, stats, {stats.dim(0), 3});
-  check({"cross_entropy_finish", "targets"}, targets, {stats.dim(0)}, DType::i32);
-  const Timed timed = count(OpKind::cross_entropy, 4 * static_cast<double>(stats.dim(0)), bytes_of({loss_sum, stats, targets}));
-  do_cross_entropy_finish(loss_sum, stats, targets);
-}
-
-void Ops::cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) {
-  check_matrix({"cross_entropy_bwd", "logits"}, logits);
-  check({"cross_entropy_bwd", "dlogits"}, dlogits, logits.shape, logits.dtype);
-  check({"cross_entropy_bwd", "stats"}, stats, {logits.dim(0), 3}, stat_type(logits.dtype));
-  check({"cross_entropy_bwd", "targets"}, targets, {logits.dim(0)}, DType::i32);
-  HLAT_CHECK(first >= 0, "cross_entropy_bwd: first {}", first);
-  const Timed timed = count(OpKind::cross_entropy_bwd, 4 * numel(logits), bytes_of({dlogits, logits, stats, targets}));
-  do_cross_entropy_bwd(dlogits, logits, stats, targets, first, scale);
-}
-
-void Ops::cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, int64_t first_element) {
-  check_flat({"cast", "dst"}, dst);
-  check_flat({"cast", "src"}, src);
-  check_shape({"cast", "src"}, src, dst.shape);
-  HLAT_CHECK(stat_type(dst.dtype) == stat_type(src.dtype), "cast: {} to {}: f64 stays f64", src.str(), dst.str());
-  HLAT_CHECK(first_element >= 0, "cast: first_element {}", first_element);
-  const Timed timed = count(OpKind::cast, 0, bytes_of({dst, src}));
-  do_cast(dst, src, rounding, key, first_element);
-}
-
-void Ops::fill(Tensor t, double value) {
-  HLAT_CHECK(t.defined() && t.is_contiguous(), "fill: t {} has strides ({}, {})", t.str(), t.stride[0], t.stride[1]);
-  const Timed timed = count(OpKind::fill, 0, bytes_of({t}));
-  do_fill(t, value);
-}
-
-void Ops::fill_normal(Tensor t, double std, NoiseKey key, int64_t first_element) {
-  check_flat({"fill_normal", "t"}, t);
-  HLAT_CHECK(std >= 0 && first_element >= 0, "fill_normal: std {}, first_element {}", std, first_element);
-  const Timed timed = count(OpKind::fill_normal, numel(t), bytes_of({t}));
-  do_fill_normal(t, std, key, first_element);
-}
-
-void Ops::sum_squares(Tensor out, Tensor x) {
-  check({"sum_squares", "out"}, out, {1}, DType::f64);
-  check_flat({"sum_squares", "x"}, x);
-  const Timed timed = count(OpKind::sum_squares, 2 * numel(x), bytes_of({out, x}));
-  do_sum_squares(out, x);
-}
-
-void Ops::clip_scale(Tensor scale, Tensor sq, double max_norm) {
-  HLAT_CHECK(scale.shape == Shape({1}) && scale.dtype == stat_type(scale.dtype), "clip_scale: scale {}", scale.str());
-  HLAT_CHECK(sq.rank() == 1 && sq.dtype == DType::f64 && sq.is_contiguous(), "clip_scale: sq {}", sq.str());
-  HLAT_CHECK(max_norm >= 0, "clip_scale: max_norm {}", max_norm);
-  const Timed timed = count(OpKind::clip_scale, numel(sq) + 3, bytes_of({scale, sq}));
-  do_clip_scale(scale, sq, max_norm);
-}
-
-void Ops::adamw(const AdamwTensors& t, const AdamwScalars& s) {
-  check_flat({"adamw", "weight"}, t.weight);
-  const Shape& shape = t.weight.shape;
-  check_flat({"adamw", "m"}, t.m);
-  check_flat({"adamw", "grad"}, t.grad);
-  check_shape({"adamw", "grad"}, t.grad, shape);
-  check_shape({"adamw", "m"}, t.m, shape);
-  check({"adamw", "v"}, t.v, shape, t.m.dtype);
-  if (t.master.defined()) {
-    check({"adamw", "master"}, t.master, shape, stat_type(t.weight.dtype));
-    HLAT_CHECK(t.weight.dtype != DType::f32, "adamw: weight {} is its own master", t.weight.str());
-  }
-  check({"adamw", "scale"}, t.scale, {1}, stat_type(t.weight.dtype));
-  check({"adamw", "weight_sq"}, t.weight_sq, {1}, DType::f64);
-  HLAT_CHECK(s.step >= 1 && s.first_element >= 0, "adamw: step {}, first_element {}", s.step, s.first_element);
-  HLAT_CHECK(0 <= s.beta1 && s.beta1 < 1 && 0 <= s.beta2 && s.beta2 < 1 && s.eps >= 0, "adamw: beta1 {}, beta2 {}, eps {}", s.beta1,
-             s.beta2, s.eps);
-  // The weight is read only when it is its own master.
-  const Timed timed = count(OpKind::adamw, 18 * numel(t.weight),
-                            bytes_of({t.weight, t.m, t.m, t.v, t.v, t.grad, t.scale, t.weight_sq}) +
-                                (t.master.defined() ? bytes_of({t.master, t.master}) : bytes_of({t.weight})));
-  do_adamw(t, s);
-}
-
-void Ops::argmax(Tensor out, Tensor logits) {
-  check_matrix({"argmax", "logits"}, logits);
-  check({"argmax", "out"}, out, {logits.dim(0)}, DType::i32);
-  HLAT_CHECK(logits.dim(1) > 0, "argmax: logits {}", logits.str());
-  const Timed timed = count(OpKind::argmax, numel(logits), bytes_of({out, logits}));
-  do_argmax(out, logits);
 }
 
 }  // namespace hlat

@@ -3,7 +3,8 @@
 // overrides only the body (do_*). Outputs come first, inputs next, scalars last. An op touches only its arguments.
 //
 // Activations and weights are f32 or bf16 (f64 in the reference backend); statistics are f32 (f64 there).
-// Unless said otherwise tensors are contiguous. Shape letters: B sequences, T tokens, N = B*T, D model, H query heads,
+// Unless said otherwise tensors are contiguous; tensors without rows or elements are legal and cost nothing, but for
+// attention and for logits without a vocabulary. Shape letters: B sequences, T tokens, N = B*T, D model, H query heads,
 // K kv heads, E head size, F ffn, V vocabulary.
 #pragma once
 
@@ -11,6 +12,7 @@
 
 #include "base/rng.h"
 #include "ops/cost.h"
+#include "ops/element_map.h"
 #include "tensor/region.h"
 #include "tensor/tensor.h"
 
@@ -53,7 +55,7 @@ struct AdamwScalars {
   int64_t step = 1;  // 1 for the first update: bias correction
   Rounding rounding = Rounding::nearest;
   uint64_t seed = 0, stream = 0;  // noise: keyed by (seed, stream, step, element); see NoiseKey
-  int64_t first_element = 0;      // global index of element 0 of the tensors
+  ElementMap map = {};            // where the elements of the tensors lie in the global tensor
 };
 
 class Ops {
@@ -62,10 +64,11 @@ class Ops {
   Ops(const Ops&) = delete;
   Ops& operator=(const Ops&) = delete;
 
-  // y[n] = table[ids[n]]
-  void embed(Tensor y /*(N, D)*/, Tensor ids /*(N) i32*/, Tensor table /*(V, D)*/);
-  // dtable[ids[n]] += dy[n], in order of n
-  void embed_bwd(Tensor dtable /*(V, D)*/, Tensor ids, Tensor dy /*(N, D)*/);
+  // Vocabulary-parallel: table rows hold vocabulary [first, first + V). An id is not negative.
+  // y[n] = table[ids[n] - first], or 0 when the id is not in this shard
+  void embed(Tensor y /*(N, D)*/, Tensor ids /*(N) i32*/, Tensor table /*(V, D)*/, int64_t first);
+  // dtable[ids[n] - first] += dy[n] for the ids of this shard, in order of n
+  void embed_bwd(Tensor dtable /*(V, D)*/, Tensor ids, Tensor dy /*(N, D)*/, int64_t first);
 
   // c = op(a) op(b), or c += ... ; op(a) is (m, k), op(b) is (k, n). Rows may be strided, the last dimension is dense.
   // a and b share a dtype; c is that dtype or f32. Sums are kept in f32 until the store.
@@ -100,27 +103,36 @@ class Ops {
 
   void add(Tensor y, Tensor a, Tensor b);  // y may alias a or b
 
-  // Vocabulary-parallel cross-entropy in three parts; columns hold vocabulary [first, first + V). A negative target is ignored.
+  // Vocabulary-parallel cross-entropy in parts; columns hold vocabulary [first, first + V). A negative target is ignored.
   // stats[n] = {max, sum of exp(logit - max), target logit or 0 when it is not in this shard}
   void cross_entropy_partial(Tensor stats /*(N, 3)*/, Tensor logits /*(N, V)*/, Tensor targets /*(N) i32*/, int64_t first);
+  // The statistics of P shards, in shard order, become those of the whole vocabulary. stats may be the first of the parts.
+  void cross_entropy_merge(Tensor stats /*(N, 3)*/, Tensor parts /*(P, N, 3)*/);
   // loss_sum += sum over n of log(sumexp) + max - target
   void cross_entropy_finish(Tensor loss_sum /*(1) f64*/, Tensor stats, Tensor targets);
   // dlogits = scale * (softmax - onehot); dlogits may alias logits
   void cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale);
 
   // dst = src, rounded. The key matters only for stochastic rounding to bf16.
-  void cast(Tensor dst, Tensor src, Rounding rounding = Rounding::nearest, NoiseKey key = {}, int64_t first_element = 0);
+  void cast(Tensor dst, Tensor src, Rounding rounding = Rounding::nearest, NoiseKey key = {}, ElementMap map = {});
   void fill(Tensor t, double value);
-  // Element e of the tensor is std * normal(key, first_element + e).
-  void fill_normal(Tensor t, double std, NoiseKey key, int64_t first_element = 0);
+  // Element e of the tensor is std * normal(key, map.global(e)).
+  void fill_normal(Tensor t, double std, NoiseKey key, ElementMap map = {});
 
-  void sum_squares(Tensor out /*(1) f64*/, Tensor x);  // out = sum of x^2
+  void sum(Tensor out /*(1) f64*/, Tensor x /*(P) f64*/);  // in order of the index
+  void sum_squares(Tensor out /*(1) f64*/, Tensor x);      // out = sum of x^2
   // scale = min(1, max_norm / (sqrt(sum sq) + 1e-6)), or 1 when max_norm is 0
   void clip_scale(Tensor scale /*(1) f32*/, Tensor sq /*(P) f64*/, double max_norm);
   // One fused pass: unscale, moments, decoupled decay, update, rounding.
   void adamw(const AdamwTensors& t, const AdamwScalars& s);
 
   void argmax(Tensor out /*(N) i32*/, Tensor logits /*(N, V)*/);  // lowest index wins ties
+
+  // A fingerprint of the bits of x (any dtype), low half first: the sum modulo 2^64 over i of
+  //   mix(w[i] + (i + 1) * 0x9e3779b97f4a7c15), w[i] = 8 bytes from byte 8 i, little-endian, zeros past the end;
+  //   mix(z): twice z = (z ^ z >> 32) * 0xd6e8feb86659fd93, then z ^ z >> 32.
+  // mix is one-to-one, so a change in one word is always seen. The order of the sum does not matter.
+  void checksum(Tensor out /*(2) i32*/, Tensor x);
 
   const Cost& cost() const { return cost_; }
   void reset_cost() { cost_ = {}; }
@@ -135,8 +147,8 @@ class Ops {
  protected:
   explicit Ops(Region& temp) : temp_(temp) {}
 
-  virtual void do_embed(Tensor y, Tensor ids, Tensor table) = 0;
-  virtual void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy) = 0;
+  virtual void do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) = 0;
+  virtual void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first) = 0;
   virtual void do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) = 0;
   virtual void do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) = 0;
   virtual void do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) = 0;
@@ -149,15 +161,18 @@ class Ops {
   virtual void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) = 0;
   virtual void do_add(Tensor y, Tensor a, Tensor b) = 0;
   virtual void do_cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) = 0;
+  virtual void do_cross_entropy_merge(Tensor stats, Tensor parts) = 0;
   virtual void do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) = 0;
   virtual void do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) = 0;
-  virtual void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, int64_t first_element) = 0;
+  virtual void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, const ElementMap& map) = 0;
   virtual void do_fill(Tensor t, double value) = 0;
-  virtual void do_fill_normal(Tensor t, double std, NoiseKey key, int64_t first_element) = 0;
+  virtual void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) = 0;
+  virtual void do_sum(Tensor out, Tensor x) = 0;
   virtual void do_sum_squares(Tensor out, Tensor x) = 0;
   virtual void do_clip_scale(Tensor scale, Tensor sq, double max_norm) = 0;
   virtual void do_adamw(const AdamwTensors& t, const AdamwScalars& s) = 0;
   virtual void do_argmax(Tensor out, Tensor logits) = 0;
+  virtual void do_checksum(Tensor out, Tensor x) = 0;
 
  private:
   // Adds its lifetime to the op's seconds when timing is on.
@@ -175,6 +190,7 @@ class Ops {
   };
 
   [[nodiscard]] Timed count(OpKind kind, double flops, double bytes, const MatmulShape* shape = nullptr);
+  void empty_product(Tensor c, bool accumulate);
   Tensor scratch(size_t bytes, OpKind kind);  // undefined when bytes is 0
 
   Region& temp_;

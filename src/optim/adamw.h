@@ -1,4 +1,4 @@
-// AdamW over the parameter store: global-norm clipping, then one fused update per parameter.
+// AdamW over the parameter store: global-norm clipping, then one fused update per run of elements this rank owns.
 #pragma once
 
 #include "config/config.h"
@@ -6,10 +6,10 @@
 
 namespace hlat {
 
-// Scalars that stay on the device within a step.
+// Scalars that stay on the device within a step. U is the number of the store's update units.
 struct OptimScalars {
-  Tensor grad_sq;    // (P) f64: squared norm of each gradient
-  Tensor weight_sq;  // (P) f64: squared norm of each new weight
+  Tensor grad_sq;    // (U) f64: squared norm of each unit's gradient
+  Tensor weight_sq;  // (U) f64: squared norm of each unit's new weights
   Tensor scale;      // (1) f32: clipping factor
 };
 
@@ -17,10 +17,12 @@ struct AdamW {
   OptimConfig config;
   uint64_t seed = 0;
 
-  // Squared norms of all gradients, and the clipping factor from them.
-  void measure(Ops& ops, const ParamStore& params, const OptimScalars& s) const;
-  // step is 1 for the first update.
-  void update(Ops& ops, const ParamStore& params, const OptimScalars& s, double lr, int64_t step) const;
+  // Squared norms of all units' gradients, and in total their sum over those that this rank counts.
+  void measure(Ops& ops, const ParamStore& params, const OptimScalars& s, Tensor total /*(1) f64*/) const;
+  // The clipping factor from the sum over all ranks.
+  void clip(Ops& ops, const OptimScalars& s, Tensor total) const { ops.clip_scale(s.scale, total, config.clip); }
+  // One unit; step is 1 for the first update.
+  void update(Ops& ops, const ParamStore& params, const OptimScalars& s, int64_t unit, double lr, int64_t step) const;
 };
 
 }  // namespace hlat

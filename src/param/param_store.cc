@@ -1,39 +1,125 @@
 #include "param/param_store.h"
 
+#include <algorithm>
+
 namespace hlat {
 
-ParamStore::ParamStore(std::vector<ParamSpec> specs, const Precision& precision, Memory& memory)
-    : specs_(std::move(specs)), precision_(precision) {
-  const auto place = [&](std::vector<Tensor>& list, Purpose purpose, DType dtype, const char* what) {
-    for (const ParamSpec& s : specs_) list.push_back(memory[purpose].alloc(dtype, s.shape, s.name + what));
-  };
-  place(weight_, Purpose::weight, precision.weight, "");
-  place(grad_, Purpose::grad, precision.grad, " gradient");
-  if (precision.master) place(master_, Purpose::optimizer, DType::f32, " master");
-  place(moment1_, Purpose::optimizer, precision.moment, " first moment");
-  place(moment2_, Purpose::optimizer, precision.moment, " second moment");
+namespace {
+
+// Parameters start on multiples of this many elements, in every dtype at an aligned address.
+constexpr int64_t kGrain = kAlign / 2;
+
+int64_t padded(int64_t n) { return (n + kGrain - 1) / kGrain * kGrain; }
+
+Tensor flat(const Tensor& t, int64_t begin, int64_t end) { return Tensor::contiguous(t.data, t.dtype, {t.numel()}).rows(begin, end); }
+
+}  // namespace
+
+ParamStore::ParamStore(std::vector<ParamSpec> specs, const Precision& precision, Memory& memory, const Sharding& sharding)
+    : specs_(std::move(specs)), precision_(precision), weight_(specs_.size()), grad_(specs_.size()), offset_(specs_.size()) {
+  plan_buckets(sharding.bucket_bytes);
+  place(memory, sharding);
+  make_units();
 }
 
-int64_t ParamStore::elements() const {
-  int64_t n = 0;
-  for (const ParamSpec& s : specs_) n += s.shape.numel();
-  return n;
+// From the last group to the first: the order of a backward. A bucket ends between groups, so it is ready with its last one.
+void ParamStore::plan_buckets(int64_t bucket_bytes) {
+  const int64_t size = static_cast<int64_t>(size_of(precision_.grad));
+  int64_t bytes = 0;
+  int group = -1;
+  for (ParamId id = this->size() - 1; id >= 0; --id) {
+    const ParamSpec& s = spec(id);
+    const bool alone = s.ends_shared || (!buckets_.empty() && buckets_.back().ends_shared);
+    if (buckets_.empty() || alone || (s.group != group && bytes >= bucket_bytes)) {
+      buckets_.emplace_back();
+      buckets_.back().ends_shared = s.ends_shared;
+      bytes = 0;
+    }
+    group = s.group;
+    bytes += s.slice.local().numel() * size;
+    buckets_.back().params.push_back(id);
+  }
+}
+
+void ParamStore::place(Memory& memory, const Sharding& sharding) {
+  for (Bucket& b : buckets_) {
+    std::sort(b.params.begin(), b.params.end());
+    int64_t n = 0;
+    for (const ParamId id : b.params) {
+      offset_[static_cast<size_t>(id)] = n;
+      n += padded(spec(id).slice.local().numel());
+    }
+    const int64_t unit = kGrain * sharding.shards, total = std::max<int64_t>((n + unit - 1) / unit * unit, unit);
+    // One allocation per parameter, so that a plan names them; regions hand out neighbours, so together they are one tensor.
+    const auto lay_out = [&](std::vector<Tensor>& views, Purpose purpose, DType dtype, const char* what) {
+      Tensor first;
+      const auto take = [&](int64_t elements, const std::string& label) {
+        const Tensor t = memory[purpose].alloc(dtype, {elements}, label);
+        if (!first.defined()) first = t;
+        return t;
+      };
+      for (const ParamId id : b.params) {
+        const Shape shape = spec(id).slice.local();
+        const Tensor t = take(padded(shape.numel()), spec(id).name + what);
+        views[static_cast<size_t>(id)] = Tensor::contiguous(t.data, dtype, shape);
+      }
+      if (total > n) take(total - n, std::string("bucket padding") + what);
+      return Tensor::contiguous(first.data, dtype, {total});
+    };
+    b.weight = lay_out(weight_, Purpose::weight, precision_.weight, "");
+    b.grad = lay_out(grad_, Purpose::grad, precision_.grad, " gradient");
+    b.own = part_of(total, sharding.shard, sharding.shards);
+    const DType wide = precision_.weight == DType::f64 ? DType::f64 : DType::f32;
+    Region& state = memory[Purpose::optimizer];
+    if (precision_.master) b.master = state.alloc(wide, {b.own.count}, "master weights");
+    b.m = state.alloc(precision_.moment, {b.own.count}, "first moments");
+    b.v = state.alloc(precision_.moment, {b.own.count}, "second moments");
+  }
+}
+
+void ParamStore::make_units() {
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    const Bucket& b = buckets_[i];
+    for (const ParamId id : b.params) {
+      const int64_t at = offset_[static_cast<size_t>(id)], size = spec(id).slice.local().numel();
+      const int64_t begin = std::clamp<int64_t>(b.own.begin - at, 0, size), end = std::clamp<int64_t>(b.own.end() - at, 0, size);
+      for (const FlatRun& run : spec(id).slice.flat_runs(begin, end)) {
+        const int64_t x = at + run.begin, y = at + run.end, own = b.own.begin;
+        const AdamwTensors tensors{.weight = b.weight.rows(x, y),
+                                   .master = precision_.master ? b.master.rows(x - own, y - own) : Tensor{},
+                                   .m = b.m.rows(x - own, y - own),
+                                   .v = b.v.rows(x - own, y - own),
+                                   .grad = b.grad.rows(x, y),
+                                   .scale = {},
+                                   .weight_sq = {}};
+        units_.push_back({.param = id, .tensors = tensors, .map = run.map, .bucket = static_cast<int>(i), .counted = run.counted});
+      }
+    }
+  }
+  const auto middle = std::stable_partition(units_.begin(), units_.end(), [](const UpdateUnit& u) { return u.counted; });
+  counted_units_ = middle - units_.begin();
+}
+
+void ParamStore::start(Ops& ops, uint64_t seed, const ParamSpec& s, Tensor t, const ElementMap& map) const {
+  if (s.init_std == 0)
+    ops.fill(t, 1.0);
+  else
+    ops.fill_normal(t, s.init_std, NoiseKey{.seed = seed, .stream = hash_name(s.name), .purpose = Noise::init}, map);
 }
 
 void ParamStore::init(Ops& ops, uint64_t seed) const {
-  for (ParamId id = 0; id < size(); ++id) {
-    const ParamSpec& s = spec(id);
-    const auto start = [&](const Tensor& t) {
-      if (s.init_std == 0)
-        ops.fill(t, 1.0);
-      else
-        ops.fill_normal(t, s.init_std, NoiseKey{.seed = seed, .stream = hash_name(s.name), .purpose = Noise::init});
-    };
-    start(weight(id));  // rounding to the nearest of the same f32 values that a master holds
-    if (precision_.master) start(master(id));
-    ops.fill(moment1(id), 0);
-    ops.fill(moment2(id), 0);
+  for (const Bucket& b : buckets_) {
+    for (const Tensor& t : {b.weight, b.grad, b.m, b.v}) ops.fill(t, 0);
+    if (precision_.master) ops.fill(b.master, 0);
   }
+  for (ParamId id = 0; id < size(); ++id) {
+    const Slice& slice = spec(id).slice;
+    for (const FlatRun& run : slice.flat_runs(0, slice.local().numel()))
+      start(ops, seed, spec(id), flat(weight(id), run.begin, run.end), run.map);
+  }
+  // Weights are the same f32 values that a master holds, rounded to the nearest.
+  if (precision_.master)
+    for (const UpdateUnit& u : units_) start(ops, seed, spec(u.param), u.tensors.master, u.map);
 }
 
 }  // namespace hlat

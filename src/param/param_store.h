@@ -1,58 +1,73 @@
-// Parameters: layers declare what they need, the store places weights, gradients and optimizer state in their regions.
+// Weights, gradients and optimizer state in flat buckets. A bucket holds the parameters of neighbouring groups one after
+// the other, the same elements at the same places in weights and gradients, so one message reduces or gathers it.
+// With optimizer sharding (ZeRO-1) each of `shards` ranks keeps the state of an equal flat range of every bucket.
 // Initial values are functions of (seed, name, global element) alone.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "ops/ops.h"
+#include "param/param_spec.h"
 #include "param/precision.h"
 #include "tensor/region.h"
 
 namespace hlat {
 
-struct ParamSpec {
-  std::string name;
-  Shape shape;          // global
-  double init_std = 0;  // 0: starts at one (norms)
-  bool decay = true;    // weight decay applies
+struct Sharding {
+  int shards = 1;
+  int shard = 0;
+  int64_t bucket_bytes = 32 << 20;  // a bucket is closed when its gradients reach this
 };
 
-using ParamId = int32_t;
+struct Bucket {
+  std::vector<ParamId> params;
+  Tensor weight, grad;  // (n)
+  Part own;             // elements whose optimizer state is here
+  Tensor master, m, v;  // (own.count); master undefined without one
+  bool ends_shared = false;
+};
 
-class ParamBuilder {
- public:
-  ParamId add(ParamSpec spec) {
-    specs_.push_back(std::move(spec));
-    return static_cast<ParamId>(specs_.size() - 1);
-  }
-  std::vector<ParamSpec> take() { return std::move(specs_); }
-
- private:
-  std::vector<ParamSpec> specs_;
+// A run of elements of one parameter that this rank updates, in one optimizer call.
+struct UpdateUnit {
+  ParamId param = -1;
+  AdamwTensors tensors;  // scale and weight_sq are filled in by the optimizer
+  ElementMap map;
+  int bucket = 0;
+  bool counted = true;  // in global norms
 };
 
 class ParamStore {
  public:
-  ParamStore(std::vector<ParamSpec> specs, const Precision& precision, Memory& memory);
+  ParamStore(std::vector<ParamSpec> specs, const Precision& precision, Memory& memory, const Sharding& sharding);
 
   int32_t size() const { return static_cast<int32_t>(specs_.size()); }
-  int64_t elements() const;
   const ParamSpec& spec(ParamId id) const { return specs_[static_cast<size_t>(id)]; }
   const Precision& precision() const { return precision_; }
   Tensor weight(ParamId id) const { return weight_[static_cast<size_t>(id)]; }
   Tensor grad(ParamId id) const { return grad_[static_cast<size_t>(id)]; }
-  Tensor master(ParamId id) const { return precision_.master ? master_[static_cast<size_t>(id)] : Tensor{}; }
-  Tensor moment1(ParamId id) const { return moment1_[static_cast<size_t>(id)]; }
-  Tensor moment2(ParamId id) const { return moment2_[static_cast<size_t>(id)]; }
 
-  void init(Ops& ops, uint64_t seed) const;  // weights, masters; moments to zero
+  // Buckets in the order in which a backward completes them.
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  // Those that count in global norms first.
+  const std::vector<UpdateUnit>& units() const { return units_; }
+  int64_t counted_units() const { return counted_units_; }
+
+  void init(Ops& ops, uint64_t seed) const;  // weights, masters; all else to zero
 
  private:
+  void plan_buckets(int64_t bucket_bytes);
+  void place(Memory& memory, const Sharding& sharding);
+  void make_units();
+  void start(Ops& ops, uint64_t seed, const ParamSpec& spec, Tensor t, const ElementMap& map) const;
+
   std::vector<ParamSpec> specs_;
   Precision precision_;
-  std::vector<Tensor> weight_, grad_, master_, moment1_, moment2_;
+  std::vector<Tensor> weight_, grad_;
+  std::vector<int64_t> offset_;  // of each parameter in its bucket
+  std::vector<Bucket> buckets_;
+  std::vector<UpdateUnit> units_;
+  int64_t counted_units_ = 0;
 };
 
 }  // namespace hlat

@@ -1,20 +1,31 @@
 #include "plan/dry_run.h"
 
 #include "backend/null/null_ops.h"
+#include "comm/null_comm.h"
 #include "train/step_runner.h"
 
 namespace hlat {
 
-Plan dry_run(const Config& config, const Ops* scratch_model) {
+std::vector<AxisTraffic> traffic_of(const Mesh& mesh) {
+  std::vector<AxisTraffic> list;
+  for (const Comm* comm : mesh.axes()) list.push_back({comm->name(), comm->size(), comm->traffic()});
+  return list;
+}
+
+Plan dry_run(const Config& config, const Ops* scratch_model, int rank) {
   Memory memory;
+  const Mesh mesh(config, rank, [](const AxisGroup& g) { return std::make_unique<NullComm>(g.rank, g.size, g.name); });
   NullOps ops(memory[Purpose::temp], scratch_model);
-  StepRunner runner(config, precision_of(config.train.precision), memory, ops, nullptr);
+  StepRunner runner(config, precision_of(config.train.precision), mesh, memory, ops, nullptr);
   ops.reset_cost();
   runner.step(1, 0.0, {});
   Plan plan;
   plan.memory = memory.high_water();
   plan.cost = ops.cost();
-  plan.parameters = runner.params().elements();
+  plan.traffic = traffic_of(mesh);
+  plan.mesh = mesh.shape();
+  plan.coord = mesh.coord();
+  plan.parameters = parameter_count(config.model);
   plan.tokens_per_step = config.train.global_batch * config.train.seq_len;
   plan.model_flops_per_token = model_flops_per_token(config.model, config.train.seq_len);
   return plan;

@@ -1,23 +1,41 @@
-// The dry run: the real step on null ops and measuring memory. What it asks for is the plan, exact by construction.
+// The dry run: one rank's real step on null ops, null comms and measuring memory. What it asks for is the plan, exact by
+// construction: memory, FLOPs, and traffic on every axis of the mesh.
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "comm/comm.h"
 #include "config/config.h"
 #include "ops/cost.h"
 #include "ops/ops.h"
+#include "parallel/mesh.h"
 #include "tensor/region.h"
 
 namespace hlat {
 
+struct AxisTraffic {
+  std::string axis;
+  int size = 1;
+  Traffic traffic;  // of one optimizer step, sent by this rank
+};
+
+std::vector<AxisTraffic> traffic_of(const Mesh& mesh);
+
 struct Plan {
   MemoryPlan memory;
-  Cost cost;  // of one optimizer step
-  int64_t parameters = 0;
+  Cost cost;  // of one optimizer step on this rank
+  std::vector<AxisTraffic> traffic;
+  MeshShape mesh;
+  MeshCoord coord;
+  int64_t parameters = 0;  // of the whole model
   int64_t tokens_per_step = 0;
   double model_flops_per_token = 0;  // as MFU counts
   double executed_flops() const { return cost[OpKind::matmul].flops + cost[OpKind::attention].flops + cost[OpKind::attention_bwd].flops; }
 };
 
-// scratch_model answers how much scratch the planned-for backend's ops take; null: none.
-Plan dry_run(const Config& config, const Ops* scratch_model);
+// Of the given rank of the config's mesh; parallel.dp must be known. scratch_model answers how much scratch the
+// planned-for backend's ops take; null: none.
+Plan dry_run(const Config& config, const Ops* scratch_model, int rank = 0);
 
 }  // namespace hlat

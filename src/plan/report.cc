@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "parallel/mesh.h"
 
 namespace hlat {
 
@@ -65,6 +66,8 @@ std::vector<Change> changes(const Config& config) {
   };
   recompute(RecomputeKind::selective);
   recompute(RecomputeKind::full);
+  if (config.parallel.tp > 1 && !config.parallel.sequence) add("parallel.sequence=true", [](Config& c) { c.parallel.sequence = true; });
+  if (config.parallel.dp > 1 && !config.parallel.zero1) add("parallel.zero1=true", [](Config& c) { c.parallel.zero1 = true; });
   if (config.train.loss_chunk > 256) add("train.loss_chunk=256", [](Config& c) { c.train.loss_chunk = 256; });
   if (config.train.precision != PrecisionKind::bf16_sr)
     add("train.precision=bf16_sr", [](Config& c) { c.train.precision = PrecisionKind::bf16_sr; });
@@ -73,68 +76,155 @@ std::vector<Change> changes(const Config& config) {
     c.train.recompute = {.kind = RecomputeKind::full, .every = 0};
     c.train.loss_chunk = std::min<int64_t>(c.train.loss_chunk, 256);
     c.train.precision = PrecisionKind::bf16_sr;
+    c.parallel.sequence = c.parallel.zero1 = true;
   });
   return list;
 }
 
-}  // namespace
-
-std::string plan_table(const Config& config, const Plan& plan) {
-  std::string s = fmt::format("{} parameters, {} layers x {}, {} tokens per step ({} x {}, micro-batch {}), precision {}, recompute {}\n\n",
-                              format_count(static_cast<double>(plan.parameters)), config.model.layers, config.model.hidden,
-                              plan.tokens_per_step, config.train.global_batch, config.train.seq_len, config.train.micro_batch,
-                              name_of(config.train.precision), config.train.recompute.str());
-  s += fmt::format("{:<12} {:>20} {:>12} {:>8}\n", "region", "bytes", "", "share");
+std::string region_table(const Plan& plan, bool of_stage) {
   const auto total = static_cast<double>(plan.memory.total());
+  std::string s =
+      fmt::format("{:<12} {:>20} {:>12} {:>8}\n", of_stage ? fmt::format("stage {}", plan.coord.pp) : "region", "bytes", "", "share");
   for (int i = 0; i < kPurposes; ++i) {
     const size_t bytes = plan.memory.bytes[static_cast<size_t>(i)];
     s += fmt::format("{:<12} {:>20} {:>12} {:>7.1f}%\n", name_of(static_cast<Purpose>(i)), bytes, format_bytes(bytes),
                      100.0 * static_cast<double>(bytes) / total);
   }
-  s +=
-      fmt::format("{:<12} {:>20} {:>12}\n\nlargest entries at the peak\n", "total", plan.memory.total(), format_bytes(plan.memory.total()));
+  return s + fmt::format("{:<12} {:>20} {:>12}\n", "total", plan.memory.total(), format_bytes(plan.memory.total()));
+}
+
+// One rank of each pipeline stage.
+std::string stage_table(const std::vector<Plan>& stages) {
+  std::string s = fmt::format("{:<6}", "stage");
+  for (int i = 0; i < kPurposes; ++i) s += fmt::format(" {:>10}", name_of(static_cast<Purpose>(i)));
+  s += fmt::format(" {:>10}\n", "total");
+  for (const Plan& p : stages) {
+    s += fmt::format("{:<6}", p.coord.pp);
+    for (const size_t bytes : p.memory.bytes) s += fmt::format(" {:>10}", format_bytes(bytes));
+    s += fmt::format(" {:>10}\n", format_bytes(p.memory.total()));
+  }
+  return s + "\n";
+}
+
+// Sent by one rank in a step, on the stage where it is most.
+std::string traffic_table(const std::vector<Plan>& stages) {
+  std::string s = fmt::format("\n{:<8} {:>6} {:<16} {:>8} {:>14}\n", "traffic", "ranks", "", "calls", "bytes per rank");
+  for (size_t axis = 0; axis < stages.front().traffic.size(); ++axis)
+    for (int k = 0; k < kCommKinds; ++k) {
+      const auto kind = static_cast<CommKind>(k);
+      const auto cost = [&](const Plan& p) -> const CommCost& { return p.traffic[axis].traffic[kind]; };
+      const Plan& most =
+          *std::max_element(stages.begin(), stages.end(), [&](const Plan& a, const Plan& b) { return cost(a).bytes < cost(b).bytes; });
+      const AxisTraffic& t = most.traffic[axis];
+      if (t.size == 1 || cost(most).calls == 0 || kind == CommKind::recv) continue;
+      s += fmt::format("{:<8} {:>6} {:<16} {:>8} {:>14}\n", t.axis, t.size, name_of(kind), cost(most).calls,
+                       format_bytes(static_cast<uint64_t>(cost(most).bytes)));
+    }
+  return s;
+}
+
+}  // namespace
+
+std::vector<Plan> plan_stages(const Config& config, const Ops* scratch_model) {
+  const MeshShape shape = mesh_shape(config.parallel);
+  std::vector<Plan> stages;
+  for (int pp = 0; pp < shape.pp; ++pp) stages.push_back(dry_run(config, scratch_model, rank_of({.tp = 0, .pp = pp, .dp = 0}, shape)));
+  return stages;
+}
+
+const Plan& fullest(const std::vector<Plan>& stages) {
+  return *std::max_element(stages.begin(), stages.end(), [](const Plan& a, const Plan& b) { return a.memory.total() < b.memory.total(); });
+}
+
+std::string mesh_text(const Config& config) {
+  const ParallelConfig& p = config.parallel;
+  const MeshShape shape = mesh_shape(p);
+  if (shape.ranks() == 1) return "1 rank";
+  std::string s = fmt::format("{} ranks: tp {} x pp {} x dp {}", shape.ranks(), p.tp, p.pp, p.dp);
+  if (p.tp > 1) s += p.sequence ? ", sequence parallel" : ", no sequence parallelism";
+  if (p.dp > 1) s += p.zero1 ? ", ZeRO-1" : ", no ZeRO-1";
+  if (p.chunks > 1) s += fmt::format(", {} chunks per stage", p.chunks);
+  return s;
+}
+
+std::string plan_table(const Config& config, const std::vector<Plan>& stages) {
+  const Plan& plan = fullest(stages);
+  std::string s = fmt::format("{} parameters, {} layers x {}, {} tokens per step ({} x {}, micro-batch {}), precision {}, recompute {}\n",
+                              format_count(static_cast<double>(plan.parameters)), config.model.layers, config.model.hidden,
+                              plan.tokens_per_step, config.train.global_batch, config.train.seq_len, config.train.micro_batch,
+                              name_of(config.train.precision), config.train.recompute.str());
+  if (plan.mesh.ranks() > 1) s += mesh_text(config) + "\n";
+  s += "\n";
+  if (stages.size() > 1) s += stage_table(stages);
+  s += region_table(plan, stages.size() > 1);
+  s += "\nlargest entries at the peak\n";
   for (const PeakEntry& e : largest(plan.memory, 10))
     s += fmt::format("  {:<10} {:>12}  {}{}\n", name_of(e.region), format_bytes(e.bytes), e.label,
                      e.count > 1 ? fmt::format(" (x{})", e.count) : "");
   const double tokens = static_cast<double>(plan.tokens_per_step);
+  double executed = 0;
+  for (const Plan& p : stages) executed += p.executed_flops() * plan.mesh.tp * plan.mesh.dp;
   s += fmt::format("\n{:<36} {:>12} {:>12}\n", "FLOPs", "per token", "per step");
   s += fmt::format("{:<36} {:>12} {:>12}\n", "model (MFU counts these)", format_flops(plan.model_flops_per_token),
                    format_flops(plan.model_flops_per_token * tokens));
-  s += fmt::format("{:<36} {:>12} {:>12}\n", "executed matmul and attention (HFU)", format_flops(plan.executed_flops() / tokens),
-                   format_flops(plan.executed_flops()));
+  s +=
+      fmt::format("{:<36} {:>12} {:>12}\n", "executed matmul and attention (HFU)", format_flops(executed / tokens), format_flops(executed));
+  if (plan.mesh.ranks() > 1) s += traffic_table(stages);
   return s;
 }
 
-std::string fit_text(const Config& config, const Plan& plan, const Fit& fit, const Ops* scratch_model) {
+std::string fit_text(const Config& config, const std::vector<Plan>& stages, const Fit& fit, const Ops* scratch_model) {
+  const Plan& plan = fullest(stages);
   const double need = static_cast<double>(plan.memory.total());
   const std::string have = format_bytes(static_cast<uint64_t>(fit.available));
-  if (fit.fits(plan)) return fmt::format("fits on {}: {} of {}\n", fit.device, format_bytes(plan.memory.total()), have);
-  std::string s = fmt::format("does not fit on {}: {} needed, {} available, {} short\n", fit.device, format_bytes(plan.memory.total()),
-                              have, format_bytes(static_cast<uint64_t>(need - fit.available)));
+  const std::string where = stages.size() > 1 ? fmt::format(" (stage {})", plan.coord.pp) : "";
+  if (fit.fits(plan)) return fmt::format("fits on {}: {}{} of {}\n", fit.device, format_bytes(plan.memory.total()), where, have);
+  std::string s = fmt::format("does not fit on {}: {} needed{}, {} available, {} short\n", fit.device, format_bytes(plan.memory.total()),
+                              where, have, format_bytes(static_cast<uint64_t>(need - fit.available)));
   s += "what would change it:\n";
   bool any = false;
   for (const Change& c : changes(config)) {
-    const Plan other = dry_run(c.config, scratch_model);
+    const std::vector<Plan> others = plan_stages(c.config, scratch_model);
+    const Plan& other = fullest(others);
     any = any || fit.fits(other);
     s += fmt::format("  {:<28} {:>12}  {}\n", c.text, format_bytes(other.memory.total()), fit.fits(other) ? "fits" : "does not fit");
   }
-  if (!any) s += "  none of these is enough: take a smaller model, a shorter train.seq_len or a device with more memory\n";
+  if (!any)
+    s += "  none of these is enough: take more tp or pp ranks, a smaller model, a shorter train.seq_len or a device with more memory\n";
   return s;
 }
 
-nlohmann::ordered_json plan_json(const Config& config, const Plan& plan, const Fit& fit) {
+nlohmann::ordered_json plan_json(const Config& config, const std::vector<Plan>& stages, const Fit& fit) {
+  const Plan& plan = fullest(stages);
+  const auto bytes_json = [](const MemoryPlan& memory) {
+    nlohmann::ordered_json j;
+    for (int i = 0; i < kPurposes; ++i) j[std::string(name_of(static_cast<Purpose>(i)))] = memory.bytes[static_cast<size_t>(i)];
+    j["total"] = memory.total();
+    return j;
+  };
   nlohmann::ordered_json j;
   j["parameters"] = plan.parameters;
   j["tokens_per_step"] = plan.tokens_per_step;
   j["precision"] = name_of(config.train.precision);
   j["recompute"] = config.train.recompute.str();
-  for (int i = 0; i < kPurposes; ++i) j["bytes"][std::string(name_of(static_cast<Purpose>(i)))] = plan.memory.bytes[static_cast<size_t>(i)];
-  j["bytes"]["total"] = plan.memory.total();
+  j["ranks"] = plan.mesh.ranks();
+  j["tp"] = plan.mesh.tp;
+  j["pp"] = plan.mesh.pp;
+  j["dp"] = plan.mesh.dp;
+  j["bytes"] = bytes_json(plan.memory);  // of the fullest stage
+  for (const Plan& p : stages) {
+    nlohmann::ordered_json stage{{"stage", p.coord.pp}, {"bytes", bytes_json(p.memory)}, {"executed_flops_per_rank", p.executed_flops()}};
+    for (const AxisTraffic& a : p.traffic)
+      if (a.size > 1) stage["bytes_sent_per_rank"][a.axis] = a.traffic.bytes_sent();
+    j["stages"].push_back(std::move(stage));
+  }
   for (const PeakEntry& e : largest(plan.memory, 10))
     j["largest"].push_back({{"region", name_of(e.region)}, {"label", e.label}, {"bytes", e.bytes}, {"count", e.count}});
+  double executed = 0;
+  for (const Plan& p : stages) executed += p.executed_flops() * plan.mesh.tp * plan.mesh.dp;
   j["flops_per_token"] = plan.model_flops_per_token;
   j["flops_per_step"] = plan.model_flops_per_token * static_cast<double>(plan.tokens_per_step);
-  j["executed_flops_per_step"] = plan.executed_flops();
+  j["executed_flops_per_step"] = executed;
   j["device"] = fit.device;
   j["available_bytes"] = fit.available;
   j["fits"] = fit.fits(plan);

@@ -8,9 +8,7 @@
 
 namespace hlat {
 
-std::unique_ptr<Backend> make_backend(const DeviceConfig& device);
-
-// Cores this process may run on.
-int available_cores();
+// threads: of this rank, when the config leaves them to us.
+std::unique_ptr<Backend> make_backend(const DeviceConfig& device, int threads);
 
 }  // namespace hlat

@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "ops/cost.h"
 #include "ops/device.h"
+#include "plan/dry_run.h"
 
 namespace hlat {
 
@@ -18,11 +19,15 @@ struct StepBench {
   double peak_flops = 0;  // matmul rate: median of repetitions taken before, between and after the steps
   double best_flops = 0;  // the fastest of them
   size_t planned_bytes = 0, used_bytes = 0;
+  double comm_s = 0, comm_wait_s = 0;  // per step: time of all communication, and what of it computation waited for
+  std::vector<AxisTraffic> traffic;    // per step
+  MeshShape mesh;
   Cost ops;  // per step; filled when asked for
   bool per_op = false;
 };
 
-StepBench bench_step(const Config& config, Backend& backend, int64_t steps, bool per_op);
+// On every rank of `world`, which the config's mesh must fit; figures are of rank 0, speeds and rates of all ranks together.
+StepBench bench_step(const Config& config, Backend& backend, Comm& world, int64_t steps, bool per_op);
 std::string bench_text(const Config& config, const StepBench& bench);
 nlohmann::ordered_json bench_json(const Config& config, const StepBench& bench);
 

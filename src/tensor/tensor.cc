@@ -22,6 +22,7 @@ Tensor Tensor::contiguous(void* data, DType dtype, const Shape& shape) {
 }
 
 bool Tensor::is_contiguous() const {
+  if (numel() == 0) return true;
   int64_t step = 1;
   for (int i = rank() - 1; i >= 0; --i) {
     if (dim(i) != 1 && stride[static_cast<size_t>(i)] != step) return false;

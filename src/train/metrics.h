@@ -23,6 +23,8 @@ struct StepMetrics {
   double mfu = 0;
   double hfu = 0;
   double data_wait_s = 0;
+  double comm_s = 0;       // communication of rank 0
+  double comm_wait_s = 0;  // the part of it that computation waited for
 };
 
 // Calls visit(name, value) for every field that is recorded, step and tokens aside, in the order of the record.
@@ -38,6 +40,8 @@ void scalars(const StepMetrics& m, const Visit& visit) {
   visit("mfu", m.mfu);
   visit("hfu", m.hfu);
   visit("data_wait_s", m.data_wait_s);
+  visit("comm_s", m.comm_s);
+  visit("comm_wait_s", m.comm_wait_s);
 }
 
 class MetricsWriter {

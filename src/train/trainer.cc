@@ -46,13 +46,16 @@ void check_plan(const MemoryPlan& planned, const MemoryPlan& used) {
                planned.bytes[i], used.bytes[i]);
 }
 
-TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend, const EmbeddedCorpus& corpus, RunFolder& folder,
-                   Progress& progress) {
+TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& backend, const Mesh& mesh, const EmbeddedCorpus& corpus,
+                   Recorders out, int64_t& step) {
   const auto start = Clock::now();
-  PlannedMemory planned(backend.device(), plan.memory);
+  PlannedMemory planned(backend.device(), rank_plan.memory);
   const auto ops = backend.make_ops(planned.memory()[Purpose::temp]);
-  StepRunner runner(config, precision_of(config.train.precision), planned.memory(), *ops, &backend.device());
+  StepRunner runner(config, precision_of(config.train.precision), mesh, planned.memory(), *ops, &backend.device());
   runner.init_weights();
+  TrainPlan plan = rank_plan;  // from here on of all ranks, but for the memory
+  plan.executed_flops_per_step = sum_over(mesh, rank_plan.executed_flops_per_step);
+  plan.peak_flops = sum_over(mesh, rank_plan.peak_flops);
 
   const TrainConfig& t = config.train;
   Lanes lanes(corpus, t.global_batch, t.seq_len);
@@ -60,12 +63,13 @@ TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend
   const int64_t schedule_end = config.optim.schedule_steps > 0 ? config.optim.schedule_steps : t.steps;
   TrainSummary summary;
   Tally tally(t.steps);
-  for (int64_t step = 1; step <= t.steps; ++step) {
+  for (step = 1; step <= t.steps; ++step) {
     const auto begin = Clock::now();
     double floor = 0;
-    const auto fill = [&](int64_t micro, int32_t* inputs, int32_t* targets) {
-      progress.first_step(micro, runner.micros());
-      floor += lanes.next(micro * t.micro_batch, t.micro_batch, inputs, targets) / static_cast<double>(runner.micros());
+    int64_t micro = 0;
+    const auto fill = [&](int64_t first, int32_t* inputs, int32_t* targets) {
+      if (out.progress != nullptr) out.progress->first_step(micro++, runner.micros());
+      floor += lanes.next(first, t.micro_batch, inputs, targets) / static_cast<double>(runner.micros());
     };
     const double lr = learning_rate(config.optim, step, schedule_end);
     const StepResult r = runner.step(step, lr, fill);
@@ -74,7 +78,7 @@ TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend
     const StepMetrics m{.step = step,
                         .tokens = step * tokens_per_step,
                         .loss = r.loss,
-                        .floor = floor,
+                        .floor = sum_over(mesh.dp(), floor) / mesh.shape().dp,
                         .grad_norm = r.grad_norm,
                         .param_norm = r.param_norm,
                         .lr = lr,
@@ -82,21 +86,24 @@ TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend
                         .tokens_per_s = rate,
                         .mfu = rate * plan.model_flops_per_token / plan.peak_flops,
                         .hfu = plan.executed_flops_per_step / step_s / plan.peak_flops,
-                        .data_wait_s = r.data_wait_s};
-    folder.record(m);
-    progress.step(m);
+                        .data_wait_s = r.data_wait_s,
+                        .comm_s = r.comm_s,
+                        .comm_wait_s = r.comm_wait_s};
+    if (out.folder != nullptr) out.folder->record(m);
+    if (out.progress != nullptr) out.progress->step(m);
     tally.add(m, tokens_per_step);
     if (step == 1) {
       check_plan(plan.memory, planned.memory().high_water());
-      folder.log().info("step 1: memory used equals the plan, {}", format_bytes(plan.memory.total()));
+      if (out.folder != nullptr) out.folder->log().info("step 1: memory used equals the plan, {}", format_bytes(plan.memory.total()));
     }
   }
-  progress.finish();
+  if (out.progress != nullptr) out.progress->finish();
   tally.finish(summary, plan, tokens_per_step);
   summary.floor = corpus.entropy_per_token();
   summary.planned = plan.memory;
   summary.used = planned.memory().high_water();
-  summary.samples = sample_texts(runner, config, corpus.tokenizer(), config.run.sample_lines);
+  if (out.folder != nullptr && mesh.shape().tp == 1 && mesh.shape().pp == 1)
+    summary.samples = sample_texts(runner, config, corpus.tokenizer(), config.run.sample_lines);
   summary.seconds = seconds_between(start, Clock::now());
   return summary;
 }

@@ -17,8 +17,14 @@ namespace hlat {
 struct TrainPlan {
   MemoryPlan memory;
   double model_flops_per_token = 0;
-  double executed_flops_per_step = 0;
-  double peak_flops = 0;
+  double executed_flops_per_step = 0;  // by this rank
+  double peak_flops = 0;               // of this rank
+};
+
+// Rank 0 shows and records; other ranks have neither.
+struct Recorders {
+  RunFolder* folder = nullptr;
+  Progress* progress = nullptr;
 };
 
 struct TrainSummary {
@@ -33,10 +39,10 @@ struct TrainSummary {
   std::vector<std::string> samples;
 };
 
-// Trains config.train.steps steps and leaves its records in `folder`. Memory use is compared with the plan at step 1:
-// a difference is a bug and ends the run.
-TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend, const EmbeddedCorpus& corpus, RunFolder& folder,
-                   Progress& progress);
+// Trains config.train.steps steps on this rank of the mesh. Memory use is compared with the plan at step 1: a difference is
+// a bug and ends the run. `step` is the step under way, for whoever reports a failure.
+TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend, const Mesh& mesh, const EmbeddedCorpus& corpus,
+                   Recorders out, int64_t& step);
 
 // Error unless the high-water mark of every region equals its plan.
 void check_plan(const MemoryPlan& planned, const MemoryPlan& used);

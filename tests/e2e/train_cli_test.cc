@@ -125,8 +125,9 @@ TEST(CliTrain, BadInputEndsWithTwoAndWritesNothing) {
 
 TEST(CliTrain, RefusesWhatDoesNotFitAndSaysWhatToChange) {
   const TempDir dir;
-  const RunResult r = run_binary({"train", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "data.embedded=true",
-                                  "train.global_batch=2", "run.dir=" + dir.path("run")});
+  const RunResult r =
+      run_binary({"train", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "data.embedded=true", "train.global_batch=2",
+                  "parallel.tp=1", "parallel.pp=1", "parallel.dp=auto", "run.dir=" + dir.path("run")});
   EXPECT_EQ(r.exit_code, 1);
   EXPECT_NE(r.err.find("does not fit on this machine"), std::string::npos) << r.err;
   EXPECT_NE(r.err.find("train.recompute=full"), std::string::npos) << r.err;
@@ -142,7 +143,14 @@ TEST(CliTrain, AFolderThatCannotBeMadeIsNamed) {
 }
 
 TEST(CliPlan, KnowsHlatModelsWithoutRunningThem) {
-  const RunResult r = run_binary({"plan", "--config", HLAT_SOURCE_DIR "/configs/hlat-7b.yaml", "--device", "h200", "--json"});
+  const std::vector<std::string> one_rank = {"plan", "--config", HLAT_SOURCE_DIR "/configs/hlat-7b.yaml", "parallel.tp=1", "--ranks",
+                                             "1",    "--json"};
+  const auto on = [&](const char* device) {
+    std::vector<std::string> args = one_rank;
+    args.insert(args.end(), {"--device", device});
+    return run_binary(args);
+  };
+  const RunResult r = on("h200");
   ASSERT_EQ(r.exit_code, 0) << r.err;
   const json j = json::parse(r.out);
   EXPECT_EQ(j["parameters"], 6738415616);
@@ -151,8 +159,24 @@ TEST(CliPlan, KnowsHlatModelsWithoutRunningThem) {
   EXPECT_NEAR(j["bytes"]["optimizer"].get<double>(), 4.0 * 6738415616, 4e6);
   EXPECT_EQ(j["largest"].size(), 10u);
   EXPECT_TRUE(j["fits"]);
-  const json trn = json::parse(run_binary({"plan", "--config", HLAT_SOURCE_DIR "/configs/hlat-7b.yaml", "--device", "trn1", "--json"}).out);
-  EXPECT_FALSE(trn["fits"]);
+  EXPECT_FALSE(json::parse(on("trn1").out)["fits"]);
+}
+
+TEST(CliPlan, PlansEveryStageOfALargeMesh) {
+  const RunResult r = run_binary({"plan", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "--device", "trn1", "--json"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const json j = json::parse(r.out);
+  EXPECT_EQ(j["ranks"], 8192);
+  EXPECT_EQ(j["stages"].size(), 8u);
+  // The first stage has the most micro-batches in flight.
+  EXPECT_GT(j["stages"][0]["bytes"]["saved"], j["stages"][7]["bytes"]["saved"]);
+  for (const char* axis : {"tp", "pp", "dp", "kv"}) EXPECT_GT(j["stages"][0]["bytes_sent_per_rank"][axis], 0) << axis;
+  const RunResult one =
+      run_binary({"plan", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "--device", "trn1", "--rank", "8191", "--json"});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(json::parse(one.out)["stages"][0]["stage"], 7);
+  EXPECT_EQ(run_binary({"plan", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "--rank", "8192"}).exit_code, 2);
+  EXPECT_EQ(run_binary({"plan", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "--ranks", "100"}).exit_code, 2);
 }
 
 TEST(CliPlan, TableNamesRegionsAndAnswer) {

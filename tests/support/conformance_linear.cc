@@ -6,24 +6,24 @@
 namespace hlat {
 namespace {
 
-// Ids that repeat, with the last one of the vocabulary among them.
+// Ids that repeat, with the last one of the vocabulary among them. A shard's table meets ids on both sides of it as well.
 std::vector<int32_t> some_ids(int64_t count, int64_t vocab) {
   std::vector<int32_t> ids;
   for (int64_t n = 0; n < count; ++n) ids.push_back(static_cast<int32_t>((n * n + vocab - 1) % vocab));
   return ids;
 }
 
-void embed(Lab& lab, int64_t n, int64_t d, int64_t v) {
-  const Twin table = lab.input({v, d}, "table"), ids = lab.ids(some_ids(n, v)), y = lab.output({n, d});
-  lab.run([&](Ops& ops, const View& at) { ops.embed(at(y), at(ids), at(table)); });
+void embed(Lab& lab, int64_t n, int64_t d, int64_t v, int64_t first) {
+  const Twin table = lab.input({v, d}, "table"), ids = lab.ids(some_ids(n, v + 2 * first)), y = lab.output({n, d});
+  lab.run([&](Ops& ops, const View& at) { ops.embed(at(y), at(ids), at(table), first); });
   lab.expect("y", y, {.rounded = false});
 }
 
 // In the worst case every row meets the same table row, and a bf16 table rounds after each of them.
-void embed_bwd(Lab& lab, int64_t n, int64_t d, int64_t v, DType sum) {
-  const Twin dy = lab.input({n, d}, "dy"), ids = lab.ids(some_ids(n, v));
+void embed_bwd(Lab& lab, int64_t n, int64_t d, int64_t v, int64_t first, DType sum) {
+  const Twin dy = lab.input({n, d}, "dy"), ids = lab.ids(some_ids(n, v + 2 * first));
   const Twin dtable = lab.values(sum, {v, d}, to_f64(lab.input({v, d}, "dtable").ref));
-  lab.run_linear([&](Ops& ops, const View& at) { ops.embed_bwd(at(dtable), at(ids), at(dy)); });
+  lab.run_linear([&](Ops& ops, const View& at) { ops.embed_bwd(at(dtable), at(ids), at(dy), first); });
   const double roundings = static_cast<double>(n) * (sum == DType::bf16 ? 0x1p16 : 1);
   lab.expect_linear("dtable", dtable, roundings);
 }
@@ -103,13 +103,14 @@ void rope(Lab& lab, const AttentionShape& s, int sign) {
 
 void add_linear_rows(Table& table) {
   struct Lookup {
-    int64_t n, d, v;
+    int64_t n, d, v, first = 0;
   };
-  for (const Lookup c : {Lookup{1, 1, 1}, Lookup{5, 17, 7}, Lookup{70, 64, 1000}, Lookup{40, 129, 3}}) {
-    const std::string shape = fmt::format("n{} d{} v{}", c.n, c.d, c.v);
-    table.push_back({"embed", shape, [c](Lab& lab) { embed(lab, c.n, c.d, c.v); }});
-    table.push_back({"embed_bwd", shape, [c](Lab& lab) { embed_bwd(lab, c.n, c.d, c.v, lab.dtype()); }});
-    table.push_back({"embed_bwd", shape + " f32sum", [c](Lab& lab) { embed_bwd(lab, c.n, c.d, c.v, DType::f32); }});
+  for (const Lookup c :
+       {Lookup{1, 1, 1}, Lookup{5, 17, 7}, Lookup{70, 64, 1000}, Lookup{40, 129, 3}, Lookup{40, 17, 5, 3}, Lookup{3, 8, 2, 1000}}) {
+    const std::string shape = fmt::format("n{} d{} v{} first {}", c.n, c.d, c.v, c.first);
+    table.push_back({"embed", shape, [c](Lab& lab) { embed(lab, c.n, c.d, c.v, c.first); }});
+    table.push_back({"embed_bwd", shape, [c](Lab& lab) { embed_bwd(lab, c.n, c.d, c.v, c.first, lab.dtype()); }});
+    table.push_back({"embed_bwd", shape + " f32sum", [c](Lab& lab) { embed_bwd(lab, c.n, c.d, c.v, c.first, DType::f32); }});
   }
   add_matmul_rows(table);
   for (const Shape& shape : {Shape{1}, Shape{37}, Shape{3, 17}, Shape{2, 3, 5, 7}, Shape{70000}})

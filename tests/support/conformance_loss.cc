@@ -1,4 +1,4 @@
-// Rows of the vocabulary-parallel cross-entropy and of the reductions beside it.
+// Rows of the vocabulary-parallel cross-entropy and of the reductions beside it: sums, argmax, checksums.
 #include <algorithm>
 #include <cmath>
 
@@ -59,36 +59,40 @@ void cross_entropy(Lab& lab, int64_t n, int64_t vocab, double std, int64_t first
   lab.expect("dlogits", dlogits, tolerance);
 }
 
-// stats of shards merge to those of the whole: m = max, s = sum of s_i exp(m_i - m), target = sum.
-void merge(std::vector<double>& whole, const std::vector<double>& part) {
-  for (size_t i = 0; i < whole.size(); i += 3) {
-    const double max = std::max(whole[i], part[i]);
-    whole[i + 1] = whole[i + 1] * std::exp(whole[i] - max) + part[i + 1] * std::exp(part[i] - max);
-    whole[i] = max;
-    whole[i + 2] += part[i + 2];
-  }
+// Shard p of the statistics (P, N, 3).
+Twin part_of(const Twin& parts, int64_t p) {
+  const auto view = [&](const Tensor& t) { return Tensor::contiguous(t.rows(p, p + 1).data, t.dtype, {t.dim(1), t.dim(2)}); };
+  return {view(parts.test), view(parts.ref), view(parts.mag)};
 }
 
-void sharded(Lab& lab, int64_t n, const std::vector<int64_t>& bounds, double std) {
-  const int64_t vocab = bounds.back();
+// Shards [bounds[i], bounds[i + 1]) of a vocabulary give the statistics, the loss and the gradient of the whole.
+void sharded(Lab& lab, int64_t n, const std::vector<int64_t>& bounds, double std, bool alias) {
+  const int64_t vocab = bounds.back(), count = static_cast<int64_t>(bounds.size()) - 1;
   const std::vector<int32_t> labels = some_targets(n, vocab);
   const Twin logits = lab.input({n, vocab}, "logits", std), targets = lab.ids(labels), whole = lab.stat({n, 3}),
-             dwhole = lab.output({n, vocab});
+             dwhole = lab.output({n, vocab}), parts = lab.stat({count, n, 3}), loss = lab.values(DType::f64, {1}, {0});
   lab.run([&](Ops& ops, const View& at) { ops.cross_entropy_partial(at(whole), at(logits), at(targets), 0); });
-  std::vector<double> merged;
   std::vector<Twin> shards;
-  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
-    const Twin view = logits.cols(bounds[i], bounds[i + 1]), stats = lab.stat({n, 3});
+  for (int64_t p = 0; p < count; ++p) {
+    const int64_t begin = bounds[static_cast<size_t>(p)];
+    const Twin view = logits.cols(begin, bounds[static_cast<size_t>(p) + 1]), stats = part_of(parts, p);
     const Twin& shard = shards.emplace_back(lab.values(view.ref.shape, to_f64(view.ref)));
-    lab.run([&](Ops& ops, const View& at) { ops.cross_entropy_partial(at(stats), at(shard), at(targets), bounds[i]); });
-    if (merged.empty()) {
-      merged = to_f64(stats.test);
-    } else {
-      merge(merged, to_f64(stats.test));
-    }
+    lab.run([&](Ops& ops, const View& at) { ops.cross_entropy_partial(at(stats), at(shard), at(targets), begin); });
   }
-  from_f64(whole.test, merged);
-  lab.expect("merged stats", whole, stats_tolerance(whole, vocab));
+  const Twin merged = alias ? part_of(parts, 0) : lab.stat({n, 3});
+  lab.run([&](Ops& ops, const View& at) {
+    ops.cross_entropy_merge(at(merged), at(parts));
+    ops.cross_entropy_finish(at(loss), at(merged), at(targets));
+  });
+  lab.expect("merged stats", merged, stats_tolerance(merged, vocab));
+  from_f64(merged.ref, to_f64(whole.ref));
+  lab.expect("merged stats and those of the whole", merged, stats_tolerance(whole, vocab));
+  if (count == 1) {
+    from_f64(merged.ref, to_f64(whole.test));
+    lab.expect("one shard, copied", merged, {.rounded = false});
+  }
+  // An error of the sum is one of its logarithm.
+  lab.expect("loss", loss, {.units = sum_units(vocab) + 16, .magnitude = {static_cast<double>(n)}});
 
   const Twin stats = lab.rounded(DType::f32, whole);
   lab.run([&](Ops& ops, const View& at) { ops.cross_entropy_bwd(at(dwhole), at(logits), at(stats), at(targets), 0, 1.0); });
@@ -107,12 +111,29 @@ void sum_squares(Lab& lab, const Shape& shape) {
   lab.expect("out", out, {.units = 64});
 }
 
+void sum(Lab& lab, int64_t n) {
+  const Twin x = lab.values(DType::f64, {n}, normals(n, "x")), out = lab.output(DType::f64, {1});
+  lab.run([&](Ops& ops, const View& at) { ops.sum(at(out), at(x)); });
+  lab.expect("out", out, {.rounded = false});  // the order is given
+}
+
+Twin i32_output(Lab& lab, int64_t n) {
+  return {lab.memory().zeros(DType::i32, {n}), lab.memory().zeros(DType::i32, {n}), lab.memory().zeros(DType::i32, {n})};
+}
+
+// Of the same bits on both sides.
+void checksum(Lab& lab, const Shape& shape) {
+  const Tensor bits = lab.input(shape, "x").test;
+  const Twin x{bits, bits, bits}, out = i32_output(lab, 2);
+  lab.run([&](Ops& ops, const View& at) { ops.checksum(at(out), at(x)); });
+  lab.expect("out", out, {.rounded = false});
+}
+
 // Few distinct values, so ties are everywhere.
 void argmax(Lab& lab, int64_t n, int64_t vocab) {
   std::vector<double> values = normals(n * vocab, "logits");
   for (double& v : values) v = std::round(v * 2) - 100;
-  const Twin logits = lab.values({n, vocab}, values);
-  const Twin out{lab.memory().zeros(DType::i32, {n}), lab.memory().zeros(DType::i32, {n}), lab.memory().zeros(DType::i32, {n})};
+  const Twin logits = lab.values({n, vocab}, values), out = i32_output(lab, n);
   lab.run([&](Ops& ops, const View& at) { ops.argmax(at(out), at(logits)); });
   lab.expect("out", out, {.rounded = false});
 }
@@ -133,10 +154,16 @@ void add_loss_rows(Table& table) {
     }
     table.push_back({"argmax", fmt::format("n{} v{}", s.n, s.vocab), [s](Lab& lab) { argmax(lab, s.n, s.vocab); }});
   }
-  for (const auto& bounds : {std::vector<int64_t>{0, 7}, std::vector<int64_t>{0, 3, 4, 7}, std::vector<int64_t>{0, 500, 1000}})
+  for (const auto& bounds : {std::vector<int64_t>{0, 7}, std::vector<int64_t>{0, 3, 4, 7}, std::vector<int64_t>{0, 500, 1000},
+                             std::vector<int64_t>{0, 1, 300, 301, 999, 1000}})
     for (const double std : {1.0, 1000.0})
-      table.push_back({"cross_entropy", fmt::format("{} shards of {} std {}", bounds.size() - 1, bounds.back(), std),
-                       [=](Lab& lab) { sharded(lab, 9, bounds, std); }});
+      for (const bool alias : {false, true})
+        table.push_back({"cross_entropy_merge",
+                         fmt::format("{} shards of {} std {}{}", bounds.size() - 1, bounds.back(), std, alias ? " alias" : ""),
+                         [=](Lab& lab) { sharded(lab, 9, bounds, std, alias); }});
+  for (const int64_t n : {1, 2, 1000}) table.push_back({"sum", fmt::format("{}", n), [n](Lab& lab) { sum(lab, n); }});
+  for (const Shape& shape : {Shape{1}, Shape{2}, Shape{3}, Shape{5, 7}, Shape{1000}, Shape{70001}, Shape{3, 7, 11, 13}})
+    table.push_back({"checksum", shape.str(), [shape](Lab& lab) { checksum(lab, shape); }});
   for (const Shape& shape : {Shape{1}, Shape{17}, Shape{3, 1000}, Shape{70001}})
     table.push_back({"sum_squares", shape.str(), [shape](Lab& lab) { sum_squares(lab, shape); }});
 }

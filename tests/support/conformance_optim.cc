@@ -77,13 +77,13 @@ double bf16_down(double x) {
 }
 double bf16_up(double x) { return -bf16_down(-x); }
 
-void expect_stochastic(const char* what, const Twin& t, const std::vector<double>& units, const NoiseKey& key, int64_t first) {
+void expect_stochastic(const char* what, const Twin& t, const std::vector<double>& units, const NoiseKey& key, const ElementMap& map) {
   int64_t chosen = 0;
   for (int64_t i = 0; i < t.test.numel(); ++i) {
     const double exact = row(t.ref)[i], error = units[static_cast<size_t>(i)] * 0x1p-24 + 1e-30, stored = load_f64(t.test, i);
     EXPECT_GE(stored, bf16_down(exact - error)) << what << " element " << i << " of exact value " << exact;
     EXPECT_LE(stored, bf16_up(exact + error)) << what << " element " << i << " of exact value " << exact;
-    chosen += t.test.as<bf16>()[i].bits == to_bf16_stochastic(static_cast<float>(exact), noise_at(key, first + i)).bits;
+    chosen += t.test.as<bf16>()[i].bits == to_bf16_stochastic(static_cast<float>(exact), noise_at(key, map.global(i))).bits;
   }
   EXPECT_GE(chosen, t.test.numel() - t.test.numel() / 100 - 1) << what << ": not the noise of its key";
 }
@@ -91,7 +91,7 @@ void expect_stochastic(const char* what, const Twin& t, const std::vector<double
 void expect_stored(Lab& lab, const char* what, const Twin& t, const std::vector<double>& units, const AdamwScalars& s, Noise purpose) {
   const NoiseKey key{s.seed, s.stream, purpose, static_cast<uint32_t>(s.step)};
   if (t.test.dtype == DType::bf16 && s.rounding == Rounding::stochastic) {
-    expect_stochastic(what, t, units, key, s.first_element);
+    expect_stochastic(what, t, units, key, s.map);
   } else {
     lab.expect(what, t, {.units = 1, .magnitude = units});
   }
@@ -102,8 +102,7 @@ void expect_rounded_master(const AdamwTwins& t, const AdamwScalars& s) {
   const NoiseKey key{s.seed, s.stream, Noise::round_weight, static_cast<uint32_t>(s.step)};
   for (int64_t i = 0; i < t.weight.test.numel(); ++i) {
     const float master = t.master.test.as<float>()[i];
-    const bf16 expected =
-        s.rounding == Rounding::nearest ? to_bf16(master) : to_bf16_stochastic(master, noise_at(key, s.first_element + i));
+    const bf16 expected = s.rounding == Rounding::nearest ? to_bf16(master) : to_bf16_stochastic(master, noise_at(key, s.map.global(i)));
     EXPECT_EQ(t.weight.test.as<bf16>()[i].bits, expected.bits) << "weight " << i << " of master " << master;
   }
 }
@@ -134,11 +133,15 @@ const std::vector<Variant> kVariants = {
     {"first step, no decay", 1, {.lr = 1e-3f, .step = 1, .seed = 5, .stream = 6}, 1.0},
     {"decay, clipped, shard",
      37,
-     {.lr = 1e-2f, .eps = 1e-3f, .weight_decay = 0.1f, .step = 7, .seed = 5, .stream = 6, .first_element = 13},
+     {.lr = 1e-2f, .eps = 1e-3f, .weight_decay = 0.1f, .step = 7, .seed = 5, .stream = 6, .map = {.first = 13}},
      0.3},
+    {"columns of a shard",
+     1000,
+     {.lr = 1e-2f, .weight_decay = 0.1f, .step = 3, .seed = 5, .stream = 6, .map = {.first = 11, .run = 29, .stride = 101, .offset = 7}},
+     1.0},
     {"late",
      9001,
-     {.lr = 3e-4f, .beta1 = 0.8f, .beta2 = 0.99f, .weight_decay = 0.1f, .step = 100000, .seed = 8, .stream = 9, .first_element = 4},
+     {.lr = 3e-4f, .beta1 = 0.8f, .beta2 = 0.99f, .weight_decay = 0.1f, .step = 100000, .seed = 8, .stream = 9, .map = {.first = 4}},
      1e-2},
 };
 

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "plan/dry_run.h"
+#include "support/one_rank.h"
 #include "train/step_runner.h"
 
 namespace hlat {
@@ -18,13 +19,14 @@ inline Config tiny_config() {
   c.train.micro_batch = 2;
   c.train.loss_chunk = 50;  // the chunks of a micro-batch are uneven
   c.optim.lr = 1e-3;
+  c.parallel.dp = 1;
   return c;
 }
 
-// Deterministic tokens in [0, vocab): row r, position t of step s.
-inline void random_batch(const Config& c, int64_t step, int64_t micro, int32_t* inputs, int32_t* targets) {
+// Deterministic tokens in [0, vocab) for the micro-batch of a step that starts with lane `first`.
+inline void random_batch(const Config& c, int64_t step, int64_t first, int32_t* inputs, int32_t* targets) {
   const int64_t n = c.train.micro_batch * c.train.seq_len;
-  Stream s({.seed = 5, .stream = hash_name("batch"), .purpose = Noise::data, .step = static_cast<uint32_t>(step * 1000 + micro)});
+  Stream s({.seed = 5, .stream = hash_name("batch"), .purpose = Noise::data, .step = static_cast<uint32_t>(step * 1000 + first)});
   for (int64_t i = 0; i < n; ++i) {
     inputs[i] = static_cast<int32_t>(s.below(static_cast<uint64_t>(c.model.vocab)));
     targets[i] = static_cast<int32_t>(s.below(static_cast<uint64_t>(c.model.vocab)));
@@ -34,18 +36,19 @@ inline void random_batch(const Config& c, int64_t step, int64_t micro, int32_t* 
 class RealRun {
  public:
   explicit RealRun(const Config& config, const CpuOptions& options = {.threads = 2, .isa = "auto"})
-      : config_(config),
+      : config_(with_one_rank(config)),
         backend_(options),
-        plan_(dry_run(config, scratch_model().get())),
+        plan_(dry_run(config_, scratch_model().get())),
+        mesh_(one_rank(config_)),
         memory_(backend_.device(), plan_.memory),
         ops_(backend_.make_ops(memory_.memory()[Purpose::temp])),
-        runner_(config, precision_of(config.train.precision), memory_.memory(), *ops_, &backend_.device()) {
+        runner_(config_, precision_of(config.train.precision), mesh_, memory_.memory(), *ops_, &backend_.device()) {
     runner_.init_weights();
   }
 
   StepResult step(int64_t step) {
     return runner_.step(step, config_.optim.lr,
-                        [&](int64_t micro, int32_t* in, int32_t* out) { random_batch(config_, step, micro, in, out); });
+                        [&](int64_t first, int32_t* in, int32_t* out) { random_batch(config_, step, first, in, out); });
   }
   StepRunner& runner() { return runner_; }
   const Plan& plan() const { return plan_; }
@@ -75,6 +78,7 @@ class RealRun {
   CpuBackend backend_;
   Region measuring_;
   Plan plan_;
+  Mesh mesh_;
   PlannedMemory memory_;
   std::unique_ptr<Ops> ops_;
   StepRunner runner_;

@@ -1,4 +1,4 @@
-// Cross-entropy, norms, AdamW and argmax of the reference backend.
+// Cross-entropy, norms, AdamW, argmax and checksums of the reference backend.
 #include <algorithm>
 #include <cmath>
 
@@ -22,6 +22,20 @@ void RefOps::do_cross_entropy_partial(Tensor stats, Tensor logits, Tensor target
   }
 }
 
+// m = max, s = sum of s_p exp(m_p - m), target = sum of targets (0 in the shards that do not hold it).
+void RefOps::do_cross_entropy_merge(Tensor stats, Tensor parts) {
+  for (int64_t n = 0; n < stats.dim(0); ++n) {
+    const auto part = [&](int64_t p) { return row(parts, p) + 3 * n; };
+    double max = part(0)[0], sum = 0, target = 0;
+    for (int64_t p = 0; p < parts.dim(0); ++p) max = std::max(max, part(p)[0]);
+    for (int64_t p = 0; p < parts.dim(0); ++p) sum += part(p)[1] * std::exp(part(p)[0] - max);
+    for (int64_t p = 0; p < parts.dim(0); ++p) target += part(p)[2];
+    row(stats, n)[0] = max;
+    row(stats, n)[1] = sum;
+    row(stats, n)[2] = target;
+  }
+}
+
 void RefOps::do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) {
   for (int64_t n = 0; n < stats.dim(0); ++n) {
     const double* s = row(stats, n);
@@ -38,6 +52,12 @@ void RefOps::do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, T
       row(dlogits, n)[v] = target < 0 ? 0 : scale * (p - (first + v == target ? 1 : 0));
     }
   }
+}
+
+void RefOps::do_sum(Tensor out, Tensor x) {
+  double sum = 0;
+  for (int64_t i = 0; i < x.dim(0); ++i) sum += row(x)[i];
+  row(out)[0] = sum;
 }
 
 void RefOps::do_sum_squares(Tensor out, Tensor x) {
@@ -81,6 +101,23 @@ void RefOps::do_argmax(Tensor out, Tensor logits) {
     const double* x = row(logits, n);
     out.as<int32_t>()[n] = static_cast<int32_t>(std::max_element(x, x + logits.dim(1)) - x);
   }
+}
+
+void RefOps::do_checksum(Tensor out, Tensor x) {
+  const auto mix = [](uint64_t z) {
+    z = (z ^ (z >> 32)) * 0xd6e8feb86659fd93u;
+    z = (z ^ (z >> 32)) * 0xd6e8feb86659fd93u;
+    return z ^ (z >> 32);
+  };
+  const auto* byte = x.as<unsigned char>();
+  uint64_t sum = 0;
+  for (size_t begin = 0; begin < x.bytes(); begin += 8) {
+    uint64_t word = 0;
+    for (size_t i = begin; i < std::min(begin + 8, x.bytes()); ++i) word |= uint64_t{byte[i]} << (8 * (i - begin));
+    sum += mix(word + (begin / 8 + 1) * 0x9e3779b97f4a7c15u);
+  }
+  out.as<int32_t>()[0] = static_cast<int32_t>(sum);
+  out.as<int32_t>()[1] = static_cast<int32_t>(sum >> 32);
 }
 
 }  // namespace hlat

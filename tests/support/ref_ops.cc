@@ -7,24 +7,29 @@
 namespace hlat {
 namespace {
 
-int64_t id_at(const Tensor& ids, int64_t n, int64_t vocab) {
+// The row of a table that begins at `first` with `rows` rows, or -1 when it is not there.
+int64_t row_of(const Tensor& ids, int64_t n, int64_t first, int64_t rows) {
   const int64_t id = ids.as<int32_t>()[n];
-  HLAT_CHECK(0 <= id && id < vocab, "id {} of {}", id, vocab);
-  return id;
+  HLAT_CHECK(id >= 0, "id {}", id);
+  return first <= id && id < first + rows ? id - first : -1;
 }
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 }  // namespace
 
-void RefOps::do_embed(Tensor y, Tensor ids, Tensor table) {
-  for (int64_t n = 0; n < y.dim(0); ++n)
-    for (int64_t d = 0; d < y.dim(1); ++d) row(y, n)[d] = row(table, id_at(ids, n, table.dim(0)))[d];
+void RefOps::do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) {
+  for (int64_t n = 0; n < y.dim(0); ++n) {
+    const int64_t r = row_of(ids, n, first, table.dim(0));
+    for (int64_t d = 0; d < y.dim(1); ++d) row(y, n)[d] = r < 0 ? 0 : row(table, r)[d];
+  }
 }
 
-void RefOps::do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy) {
-  for (int64_t n = 0; n < dy.dim(0); ++n)
-    for (int64_t d = 0; d < dy.dim(1); ++d) row(dtable, id_at(ids, n, dtable.dim(0)))[d] += row(dy, n)[d];
+void RefOps::do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first) {
+  for (int64_t n = 0; n < dy.dim(0); ++n) {
+    const int64_t r = row_of(ids, n, first, dtable.dim(0));
+    for (int64_t d = 0; d < dy.dim(1) && r >= 0; ++d) row(dtable, r)[d] += row(dy, n)[d];
+  }
 }
 
 void RefOps::do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor) {
@@ -126,7 +131,7 @@ void RefOps::do_add(Tensor y, Tensor a, Tensor b) {
   for (int64_t i = 0; i < y.numel(); ++i) y.as<double>()[i] = a.as<double>()[i] + b.as<double>()[i];
 }
 
-void RefOps::do_cast(Tensor dst, Tensor src, Rounding, NoiseKey, int64_t) {
+void RefOps::do_cast(Tensor dst, Tensor src, Rounding, NoiseKey, const ElementMap&) {
   for (int64_t i = 0; i < dst.numel(); ++i) store_f64(dst, i, load_f64(src, i));
 }
 
@@ -134,9 +139,9 @@ void RefOps::do_fill(Tensor t, double value) {
   for (int64_t i = 0; i < t.numel(); ++i) store_f64(t, i, value);
 }
 
-void RefOps::do_fill_normal(Tensor t, double std, NoiseKey key, int64_t first_element) {
+void RefOps::do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) {
   for (int64_t i = 0; i < t.numel(); ++i) {
-    const uint64_t e = static_cast<uint64_t>(first_element + i);
+    const uint64_t e = static_cast<uint64_t>(map.global(i));
     store_f64(t, i, std * static_cast<double>(normal_block(key, e / 4)[e % 4]));
   }
 }

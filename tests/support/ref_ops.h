@@ -13,8 +13,8 @@ class RefOps : public Ops {
   explicit RefOps(Region& temp) : Ops(temp) {}
 
  protected:
-  void do_embed(Tensor y, Tensor ids, Tensor table) override;
-  void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy) override;
+  void do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) override;
+  void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first) override;
   void do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) override;
   void do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) override;
   void do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) override;
@@ -27,15 +27,18 @@ class RefOps : public Ops {
   void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) override;
   void do_add(Tensor y, Tensor a, Tensor b) override;
   void do_cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) override;
+  void do_cross_entropy_merge(Tensor stats, Tensor parts) override;
   void do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) override;
   void do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) override;
-  void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, int64_t first_element) override;
+  void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, const ElementMap& map) override;
   void do_fill(Tensor t, double value) override;
-  void do_fill_normal(Tensor t, double std, NoiseKey key, int64_t first_element) override;
+  void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) override;
+  void do_sum(Tensor out, Tensor x) override;
   void do_sum_squares(Tensor out, Tensor x) override;
   void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
   void do_adamw(const AdamwTensors& t, const AdamwScalars& s) override;
   void do_argmax(Tensor out, Tensor logits) override;
+  void do_checksum(Tensor out, Tensor x) override;
 };
 
 // Row `i` of an f64 matrix, or element i of an f64 vector.

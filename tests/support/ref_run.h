@@ -3,6 +3,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/null/null_ops.h"
+#include "support/one_rank.h"
 #include "support/ref_ops.h"
 #include "train/step_runner.h"
 
@@ -15,22 +16,24 @@ inline Precision f64_precision() {
 class RefRun {
  public:
   explicit RefRun(const Config& config)
-      : memory_(device_, measure(config)),
+      : mesh_(one_rank(config)),
+        memory_(device_, measure(with_one_rank(config), mesh_)),
         ops_(memory_.memory()[Purpose::temp]),
-        runner_(config, f64_precision(), memory_.memory(), ops_, &device_) {
+        runner_(with_one_rank(config), f64_precision(), mesh_, memory_.memory(), ops_, &device_) {
     runner_.init_weights();
   }
   StepRunner& runner() { return runner_; }
 
  private:
-  static MemoryPlan measure(const Config& config) {
+  static MemoryPlan measure(const Config& config, const Mesh& mesh) {
     Memory memory;
     NullOps ops(memory[Purpose::temp]);
-    StepRunner(config, f64_precision(), memory, ops, nullptr).step(1, 0, {});
+    StepRunner(config, f64_precision(), mesh, memory, ops, nullptr).step(1, 0, {});
     return memory.high_water();
   }
 
   CpuDevice device_;
+  Mesh mesh_;
   PlannedMemory memory_;
   RefOps ops_;
   StepRunner runner_;

@@ -36,7 +36,7 @@ TEST(ConfigMessages, OneLineEach) {
       {"\nmodle: {heads: 4, layers: x}\n", "FILE:2: modle: unknown section; did you mean model?"},
       {"steps: 5\n", "FILE:1: steps: unknown section; did you mean the key steps in section train?"},
       {"train.steps: 5\n", "FILE:1: train.steps: unknown section; did you mean the key steps in section train?"},
-      {"qqqqqqq: 5\n", "FILE:1: qqqqqqq: unknown section; there are run, model, train, optim, data, device"},
+      {"qqqqqqq: 5\n", "FILE:1: qqqqqqq: unknown section; there are run, model, train, parallel, optim, data, device"},
       {"model: 7\n", "FILE:1: model = 7: must be a section of `key: value` lines"},
       {"model: [1, 2]\n", "FILE:1: model = (a list): must be a section of `key: value` lines"},
       {"- model\n", "FILE:1: must hold sections such as `run:`"},
@@ -48,7 +48,7 @@ TEST(ConfigMessages, OneLineEach) {
       {"train:\n  steps: 0\n", "FILE:2: train.steps = 0: must be an integer from 1 to 2147483647"},
       {"train:\n  steps: auto\n", "FILE:2: train.steps = auto: must be an integer from 1 to 2147483647"},
       {"train:\n  steps:\n", "FILE:2: train.steps = (nothing): must be an integer from 1 to 2147483647"},
-      {"train:\n  steps: [1]\n", "FILE:2: train.steps = (a list): must be an integer from 1 to 2147483647"},
+      {"train:\n  steps: [1]\n", "FILE:2: train.steps = [1]: must be an integer from 1 to 2147483647"},
       {"run:\n  dir: {a: b}\n", "FILE:2: run.dir = (a map): must be a text that is not empty"},
       {"run: {dir: \"\"}\n", "FILE:1: run.dir = : must be a text that is not empty"},
       {"run: {seed: -1}\n", "FILE:1: run.seed = -1: must be an integer from 0 to 18446744073709551615"},
@@ -129,6 +129,119 @@ TEST(ConfigMessages, RulesBetweenFieldsPointAtTheKey) {
             "FILE:1: train.micro_batch = 1048576: times train.seq_len (2048) must stay below 2^31 tokens");
 }
 
+TEST(ConfigMessages, ListsOfIntegers) {
+  const auto expected = [](const std::string& place, const std::string& text, const std::string& hint = "") {
+    return place + ": parallel.cuts = " + text + ": must be a list of integers from 1 to 65535, such as [8, 16] or []" + hint;
+  };
+  struct Case {
+    std::string written;  // in the file
+    std::string text;     // in the message
+  };
+  const std::vector<Case> cases = {
+      {"[8, x]", "[8, x]"},
+      {"[8, 1.5]", "[8, 1.5]"},
+      {"[0, 8]", "[0, 8]"},
+      {"[8, -16]", "[8, -16]"},
+      {"[8, 65536]", "[8, 65536]"},
+      {"[99999999999999999999]", "[99999999999999999999]"},
+      {"[[8], 16]", "[(a list), 16]"},
+      {"[8, {a: 1}]", "[8, (a map)]"},
+      {"[8, ~]", "[8, (nothing)]"},
+      {"[\"8,16\"]", "[\"8,16\"]"},
+      {"[\"\"]", "[\"\"]"},
+      {"even", "even"},
+      {"{a: 8}", "(a map)"},
+      {"", "(nothing)"},
+  };
+  for (const Case& c : cases) EXPECT_EQ(problems("parallel:\n  cuts: " + c.written + "\n"), expected("FILE:2", c.text)) << c.written;
+  for (const std::string text : {"", ",", "8,", ",8", "[8", "8]", "[", "]", "[8,]", "[[8]]", "8-16", "auto"}) {
+    EXPECT_EQ(problems("", {"parallel.cuts=" + text}), expected("command line", text)) << text;
+  }
+  for (const std::string text : {"8 16", "8;16", "8, ,16", "8,,16", "8:16", "[8 16]", "[8; 16]"}) {
+    EXPECT_EQ(problems("", {"parallel.cuts=" + text}), expected("command line", text, "; did you mean [8, 16]?")) << text;
+  }
+  EXPECT_EQ(problems("run:\n  dir: [a, b]\n"), "FILE:2: run.dir = [a, b]: must be a text that is not empty");
+}
+
+TEST(ConfigMessages, RanksThatShareTheModel) {
+  EXPECT_EQ(problems("parallel: {tp: 5}\n"), "FILE:1: parallel.tp = 5: must not exceed model.heads (4): every rank needs a head");
+  EXPECT_EQ(problems("model: {heads: 8, ffn: 4}\nparallel: {tp: 8}\n"),
+            "FILE:2: parallel.tp = 8: must not exceed model.ffn (4): every rank needs a column");
+  EXPECT_EQ(problems("model: {heads: 8, vocab: 4}\nparallel: {tp: 8}\n"),
+            "FILE:2: parallel.tp = 8: must not exceed model.vocab (4): every rank needs a token of the vocabulary");
+  EXPECT_EQ(problems("parallel: {tp: 4, sequence: true}\ntrain: {seq_len: 3}\n"),
+            "FILE:1: parallel.sequence = true: needs a token for each of parallel.tp (4) ranks, but train.micro_batch (1) x train.seq_len "
+            "(3) is 3");
+  EXPECT_EQ(problems("parallel: {tp: 1, sequence: true}\ntrain: {seq_len: 1}\n"), "");
+  EXPECT_EQ(problems("model: {layers: 65536, heads: 64}\nparallel: {tp: 64, pp: 65536, dp: 512}\ntrain: {global_batch: 512}\n"),
+            "FILE:2: parallel.tp = 64: x parallel.pp (65536) x parallel.dp (512) must stay below 2^31 ranks");
+}
+
+TEST(ConfigMessages, ReplicasThatShareTheBatch) {
+  const auto replicas = [](int dp, const std::string& train) {
+    return problems("train: {" + train + "}\n", {"parallel.dp=" + std::to_string(dp)});
+  };
+  EXPECT_EQ(replicas(3, "global_batch: 16, micro_batch: 2"),
+            "command line: parallel.dp = 3: x train.micro_batch (2) is 6 sequences and must divide train.global_batch (16); parallel.dp 2 "
+            "or 4, or train.global_batch 12 or 18, would fit");
+  EXPECT_EQ(replicas(32, "global_batch: 8"),
+            "command line: parallel.dp = 32: x train.micro_batch (1) is 32 sequences and must divide train.global_batch (8); parallel.dp "
+            "8, or train.global_batch 32, would fit");
+  EXPECT_EQ(replicas(4, "global_batch: 16, micro_batch: 4"), "");
+  // The micro-batch alone does not fit: one message.
+  EXPECT_EQ(replicas(3, "global_batch: 16, micro_batch: 3"), "FILE:1: train.micro_batch = 3: must divide train.global_batch (16)");
+}
+
+TEST(ConfigMessages, PipelineStages) {
+  EXPECT_EQ(problems("parallel: {pp: 5}\n"), "FILE:1: parallel.pp = 5: must not exceed model.layers (4)");
+  EXPECT_EQ(problems("parallel: {chunks: 8}\n"),
+            "FILE:1: parallel.chunks = 8: needs parallel.pp above 1: only pipeline stages hold several pieces");
+  EXPECT_EQ(problems("parallel: {pp: 2, chunks: 3}\n"),
+            "FILE:1: parallel.pp = 2: x parallel.chunks (3) is 6 pieces, more than model.layers (4)");
+  EXPECT_EQ(problems("parallel: {pp: 2, chunks: 2, cuts: [2]}\n"),
+            "FILE:1: parallel.cuts = [2]: must hold 3 integers, one less than the pieces, parallel.pp (2) x parallel.chunks (2); or [] for "
+            "even pieces");
+  EXPECT_EQ(problems("parallel: {cuts: [2]}\n"), "FILE:1: parallel.cuts = [2]: must be [] while parallel.pp is 1: there is nothing to cut");
+  EXPECT_EQ(problems("parallel: {pp: 3, cuts: [2, 2]}\n"), "FILE:1: parallel.cuts = [2, 2]: must increase, but 2 follows 2");
+  EXPECT_EQ(problems("parallel:\n  pp: 3\n  cuts: [2, 4]\n"),
+            "FILE:3: parallel.cuts = [2, 4]: must stay below model.layers (4), but holds 4");
+}
+
+TEST(ConfigMessages, ParallelKeysOnTheCommandLine) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"parallel.tp=0", "parallel.tp = 0: must be an integer from 1 to 65536"},
+      {"parallel.tp=two", "parallel.tp = two: must be an integer from 1 to 65536"},
+      {"parallel.dp=all", "parallel.dp = all: must be auto or an integer from 1 to 16777216"},
+      {"parallel.sequence=yes", "parallel.sequence = yes: must be true or false"},
+      {"parallel.bucket_mb=32MB", "parallel.bucket_mb = 32MB: must be an integer from 1 to 65536"},
+      {"parallel.timeout_s=10m", "parallel.timeout_s = 10m: must be an integer from 1 to 1000000"},
+      {"tp=2", "tp = 2: unknown key; did you mean parallel.tp?"},
+      {"train.dp=2", "train.dp = 2: unknown key; did you mean parallel.dp?"},
+      {"paralel.tp=2", "paralel.tp = 2: unknown key; did you mean parallel.tp?"},
+      {"parallel.micro_batches=2", "parallel.micro_batches = 2: unknown key; did you mean train.micro_batch?"},
+      {"parallel.tensor=2",
+       "parallel.tensor = 2: unknown key; parallel has tp, pp, dp, sequence, zero1, chunks, cuts, bucket_mb, health_every, timeout_s"},
+      {"parallel=2", "parallel = 2: is a section; give its keys as parallel.key=value"},
+  };
+  for (const auto& [word, expected] : cases) EXPECT_EQ(problems("", {word}), "command line: " + expected) << word;
+}
+
+TEST(ConfigMessages, EveryParallelProblemAtOnce) {
+  EXPECT_EQ(problems("parallel:\n  tp: 8\n  pp: 2\n  dp: 3\n  chunks: 2\n  cuts: [9, 1]\n  zero: true\n  timeout_s: 0\n"),
+            "FILE:2: parallel.tp = 8: must not exceed model.heads (4): every rank needs a head\n"
+            "FILE:4: parallel.dp = 3: x "
+            "train.micro_batch (1) is 3 sequences and must divide train.global_batch (8); parallel.dp 2 or 4, or train.global_batch 6 or "
+            "9, would fit\n"
+            "FILE:6: parallel.cuts = [9, 1]: must hold 3 integers, one less than the pieces, parallel.pp (2) x "
+            "parallel.chunks (2); or [] for even pieces\n"
+            "FILE:6: parallel.cuts = [9, 1]: must increase, but 1 follows 9\n"
+            "FILE:6: "
+            "parallel.cuts = [9, 1]: must stay below model.layers (4), but holds 9\n"
+            "FILE:7: parallel.zero = true: unknown key; did you "
+            "mean parallel.zero1?\n"
+            "FILE:8: parallel.timeout_s = 0: must be an integer from 1 to 1000000");
+}
+
 TEST(ConfigMessages, ValuesNobodyWroteAreNamedAsSuch) {
   EXPECT_EQ(problems("model:\n\n  hidden: 130\n"), "FILE:3: model.heads = 4 (default): must divide model.hidden (130)");
   EXPECT_EQ(problems("model: {preset: llama-1b}\n", {"model.heads=30"}),
@@ -161,7 +274,7 @@ TEST(ConfigMessages, AllAtOnceInTheOrderOfTheFile) {
             "FILE:4: train.micro_batch = 3: must divide train.global_batch (8)\n"
             "FILE:6: model.heads = 13: must divide model.hidden (128)\n"
             "FILE:7: model.layers = 0: must be an integer from 1 to 65536\n"
-            "FILE:8: extra: unknown section; there are run, model, train, optim, data, device\n"
+            "FILE:8: extra: unknown section; there are run, model, train, parallel, optim, data, device\n"
             "command line: optim.lr = fast: must be a number above 0 and at most 100\n"
             "command line: run.sed = 1: unknown key; did you mean run.seed?");
 }

@@ -34,6 +34,7 @@ TEST(ConfigLoad, ReadsEveryKindOfValue) {
       "run: {dir: \"a b: #c\", seed: 18446744073709551615, tensorboard: false}\n"
       "model: {kv_heads: auto, rope_theta: 5e5}\n"
       "train: {precision: bf16_sr, recompute: every:3}\n"
+      "parallel: {pp: 3, dp: auto, cuts: [1, 2]}\n"
       "optim: {schedule: warmup_stable_decay, schedule_steps: auto, clip: 0}\n"
       "device: {threads: auto}\n");
   EXPECT_EQ(c.run.dir, "a b: #c");
@@ -44,10 +45,28 @@ TEST(ConfigLoad, ReadsEveryKindOfValue) {
   EXPECT_EQ(c.model.rope_theta, 500000.0);
   EXPECT_EQ(c.train.precision, PrecisionKind::bf16_sr);
   EXPECT_EQ(c.train.recompute, (Recompute{RecomputeKind::full, 3}));
+  EXPECT_EQ(c.parallel.dp, 0);
+  EXPECT_EQ(c.parallel.cuts, (std::vector<int64_t>{1, 2}));
   EXPECT_EQ(c.optim.schedule, ScheduleKind::warmup_stable_decay);
   EXPECT_EQ(c.optim.schedule_steps, 0);
   EXPECT_EQ(c.optim.clip, 0.0);
   EXPECT_EQ(c.device.threads, 0);
+}
+
+TEST(ConfigLoad, ListsOfIntegers) {
+  using List = std::vector<int64_t>;
+  const std::string three = "parallel: {pp: 3, cuts: [1, 2]}\n";
+  EXPECT_EQ(load("parallel:\n  pp: 3\n  cuts:\n    - 1\n    - 3\n").parallel.cuts, (List{1, 3}));
+  EXPECT_EQ(load("parallel: {pp: 3, cuts: \"1,3\"}\n").parallel.cuts, (List{1, 3}));
+  EXPECT_EQ(load("parallel: {cuts: []}\n").parallel.cuts, List{});
+  for (const std::string text : {"[1,3]", "1,3", "[1, 3]", "[ 1 ,3 ]"}) {
+    EXPECT_EQ(load(three, {"parallel.cuts=" + text}).parallel.cuts, (List{1, 3})) << text;
+  }
+  EXPECT_EQ(load("parallel: {pp: 2}\n", {"parallel.cuts=3"}).parallel.cuts, List{3});
+  EXPECT_EQ(load(three, {"parallel.cuts=[]"}).parallel.cuts, List{});
+  EXPECT_EQ(load(three, {"parallel.cuts=[ ]"}).parallel.cuts, List{});
+  EXPECT_NE(to_yaml(load(three)).find("\n  cuts: [1, 2]\n"), std::string::npos);
+  EXPECT_NE(to_yaml(Config{}).find("\n  cuts: []\n"), std::string::npos);
 }
 
 TEST(ConfigLoad, CommandLineOverFileOverPresetOverDefaults) {
@@ -91,6 +110,7 @@ Config unlike_defaults() {
     void operator()(double* v) const { *v = *v / 3; }  // no short decimal form
     void operator()(bool* v) const { *v = !*v; }
     void operator()(std::string* v) const { *v = "a \"b\": \\ #c\n\té"; }
+    void operator()(std::vector<int64_t>* v) const { *v = {1, 3, 7}; }
     void operator()(PrecisionKind* v) const { *v = PrecisionKind::mixed_sr; }
     void operator()(ScheduleKind* v) const { *v = ScheduleKind::linear; }
     void operator()(Recompute* v) const { *v = {RecomputeKind::full, 3}; }
@@ -130,6 +150,9 @@ TEST(ConfigPrint, JsonHasTypedValues) {
   EXPECT_EQ(json["run"]["tensorboard"], true);
   EXPECT_EQ(json["train"]["precision"], "fp32");
   EXPECT_EQ(json["device"]["threads"], "auto");
+  EXPECT_EQ(json["parallel"]["dp"], "auto");
+  EXPECT_EQ(json["parallel"]["cuts"], nlohmann::json::array());
+  EXPECT_EQ(to_json(load("parallel: {pp: 2, cuts: [3]}\n"))["parallel"]["cuts"], nlohmann::json({3}));
   size_t keys = 0;
   for (const auto& section : json) keys += section.size();
   Config any;
@@ -166,6 +189,10 @@ TEST(ConfigPresets, HlatIsAsPublished) {
   EXPECT_EQ(large.optim.lr, 1.5e-4);
   EXPECT_EQ(small.train.precision, PrecisionKind::bf16_sr);
   EXPECT_EQ(large.train.precision, PrecisionKind::mixed);
+  EXPECT_EQ(small.parallel, (ParallelConfig{.tp = 8, .pp = 1, .dp = 256, .sequence = true, .zero1 = false}));
+  EXPECT_EQ(large.parallel, (ParallelConfig{.tp = 32, .pp = 8, .dp = 32, .sequence = true, .zero1 = true}));
+  EXPECT_EQ(small.parallel.ranks(), 2048);
+  EXPECT_EQ(large.parallel.ranks(), 8192);
   for (const Config& c : {small, large}) {
     EXPECT_EQ(c.run.seed, 12349u);
     EXPECT_EQ(c.data.seed, 1234u);

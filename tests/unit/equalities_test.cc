@@ -89,7 +89,7 @@ TEST(Equalities, MicroBatchesAddUpToTheSameStep) {
     c.train.micro_batch = rows;
     RealRun run(c);
     c.train.micro_batch = 4;
-    results.push_back(run.runner().step(1, 1e-3, [&](int64_t micro, int32_t* in, int32_t* out) { fill(micro, rows, in, out); }));
+    results.push_back(run.runner().step(1, 1e-3, [&](int64_t first, int32_t* in, int32_t* out) { fill(first / rows, rows, in, out); }));
   }
   for (size_t i = 1; i < results.size(); ++i) {
     EXPECT_NEAR(results[i].loss, results[0].loss, 1e-6);

@@ -130,6 +130,7 @@ class LayerGradient : public testing::Test {
   static constexpr int kBatch = 2, kSeq = 5;
   Config config = model_config({"", 6, 2, false, {RecomputeKind::selective, 0}, 100});
   scalar::Config s = scalar_config(config);
+  Mesh mesh = one_rank(config);
   HostMemory host;
   Memory memory;
   std::vector<std::byte> blocks[kPurposes];
@@ -145,9 +146,9 @@ class LayerGradient : public testing::Test {
   template <class Forward, class Backward, class Reference>
   void check(std::vector<ParamSpec> specs, const Forward& forward, const Backward& backward, const Reference& reference) {
     RefOps ops(memory[Purpose::temp]);
-    ParamStore params(std::move(specs), f64_precision(), memory);
+    ParamStore params(std::move(specs), f64_precision(), memory, {});
     draw_weights(params);
-    Tape tape(memory, config.train.recompute, 1);
+    Tape tape(memory, config.train.recompute);
     const AttentionShape shape{.batch = kBatch, .seq = kSeq, .heads = s.heads, .kv_heads = s.kv_heads, .head_dim = s.head_dim};
     const Tensor rope = host.zeros(DType::f64, {kSeq, s.head_dim});
     ops.rope_table(rope, s.theta);
@@ -155,6 +156,7 @@ class LayerGradient : public testing::Test {
             .memory = memory,
             .params = params,
             .tape = tape,
+            .tp = {mesh.tp(), false},
             .attention = shape,
             .rope = rope,
             .norm_eps = s.eps,
@@ -166,9 +168,9 @@ class LayerGradient : public testing::Test {
     from_f64(x, x_values);
     const Tensor dy = host.zeros(DType::f64, {n, s.hidden});
     from_f64(dy, dy_values);
-    tape.begin_forward(0);
+    tape.begin_forward({});
     forward(ctx, x, y);
-    tape.begin_replay(0);
+    tape.begin_replay({});
     backward(ctx, x, dy, dx);
 
     scalar::Vec<Complex> xc(x_values.begin(), x_values.end());
@@ -210,7 +212,7 @@ class LayerGradient : public testing::Test {
 };
 
 TEST_F(LayerGradient, Attention) {
-  ParamBuilder builder;
+  ParamBuilder builder(mesh, false);
   Attention layer;
   layer.declare(builder, "attention", config.model);
   check_layer(layer, builder.take(), [&](const auto& x, const auto& w) {
@@ -220,7 +222,7 @@ TEST_F(LayerGradient, Attention) {
 }
 
 TEST_F(LayerGradient, Mlp) {
-  ParamBuilder builder;
+  ParamBuilder builder(mesh, false);
   Mlp layer;
   layer.declare(builder, "mlp", config.model);
   check_layer(layer, builder.take(), [&](const auto& x, const auto& w) {
@@ -229,7 +231,7 @@ TEST_F(LayerGradient, Mlp) {
 }
 
 TEST_F(LayerGradient, Block) {
-  ParamBuilder builder;
+  ParamBuilder builder(mesh, false);
   Block layer;
   layer.declare(builder, 0, config.model, true);
   check(

@@ -36,15 +36,23 @@ TEST(OpsFront, RefusesBrokenContracts) {
   const std::vector<Call> calls = {
       {"embed: y is f32(3, 4), expected shape (2, 4)",
        [](Ops& o) {
-         o.embed(t32({3, 4}), ids(2), t32({9, 4}));
+         o.embed(t32({3, 4}), ids(2), t32({9, 4}), 0);
        }},
       {"embed: ids is f32(2), expected i32",
        [](Ops& o) {
-         o.embed(t32({2, 4}), t32({2}), t32({9, 4}));
+         o.embed(t32({2, 4}), t32({2}), t32({9, 4}), 0);
        }},
       {"embed_bwd: dtable bf16(9, 4), dy f32(2, 4)",
        [](Ops& o) {
-         o.embed_bwd(t16({9, 4}), ids(2), t32({2, 4}));
+         o.embed_bwd(t16({9, 4}), ids(2), t32({2, 4}), 0);
+       }},
+      {"embed: first -1",
+       [](Ops& o) {
+         o.embed(t32({2, 4}), ids(2), t32({9, 4}), -1);
+       }},
+      {"embed_bwd: first -2",
+       [](Ops& o) {
+         o.embed_bwd(t32({9, 4}), ids(2), t32({2, 4}), -2);
        }},
       {"matmul: c f32(2, 3), a f32(2, 4), b f32(5, 3)",
        [](Ops& o) {
@@ -111,6 +119,42 @@ TEST(OpsFront, RefusesBrokenContracts) {
        [](Ops& o) {
          o.cross_entropy_finish(t32({1}), t32({2, 3}), ids(2));
        }},
+      {"cross_entropy_merge: parts f32(2, 3)",
+       [](Ops& o) {
+         o.cross_entropy_merge(t32({2, 3}), t32({2, 3}));
+       }},
+      {"cross_entropy_merge: parts f32(0, 2, 3)",
+       [](Ops& o) {
+         o.cross_entropy_merge(t32({2, 3}), t32({0, 2, 3}));
+       }},
+      {"cross_entropy_merge: parts is f32(4, 2, 2), expected shape (4, 2, 3)",
+       [](Ops& o) {
+         o.cross_entropy_merge(t32({2, 3}), t32({4, 2, 2}));
+       }},
+      {"cross_entropy_merge: stats is f32(4, 3), expected shape (2, 3)",
+       [](Ops& o) {
+         o.cross_entropy_merge(t32({4, 3}), t32({4, 2, 3}));
+       }},
+      {"cross_entropy_merge: stats is f64(2, 3), expected f32",
+       [](Ops& o) {
+         o.cross_entropy_merge(t64({2, 3}), t32({4, 2, 3}));
+       }},
+      {"cast: map first -1, run 0, stride 0, offset 0",
+       [](Ops& o) { o.cast(t16({4}), t32({4}), Rounding::stochastic, {}, {.first = -1}); }},
+      {"fill_normal: map first 0, run 5, stride 4, offset 0", [](Ops& o) { o.fill_normal(t32({4}), 1, {}, {.run = 5, .stride = 4}); }},
+      {"adamw: map first 0, run 0, stride 0, offset -1",
+       [](Ops& o) { o.adamw(adamw_tensors(DType::f32, DType::f32, false), {.map = {.offset = -1}}); }},
+      {"sum: x is f32(3), expected f64", [](Ops& o) { o.sum(t64({1}), t32({3})); }},
+      {"sum: x f64(3, 1)",
+       [](Ops& o) {
+         o.sum(t64({1}), t64({3, 1}));
+       }},
+      {"sum: out is f64(2), expected shape (1)", [](Ops& o) { o.sum(t64({2}), t64({3})); }},
+      {"checksum: out is i32(1), expected shape (2)", [](Ops& o) { o.checksum(ids(1), t32({3})); }},
+      {"checksum: x f32(2, 4) has strides (5, 1)",
+       [](Ops& o) {
+         o.checksum(ids(2), t32({2, 5}).cols(0, 4));
+       }},
       {"cast: f64(4) to f32(4)", [](Ops& o) { o.cast(t32({4}), t64({4})); }},
       {"clip_scale: sq f32(2)", [](Ops& o) { o.clip_scale(t32({1}), t32({2}), 1); }},
       {"adamw: weight f32(5) is its own master", [](Ops& o) { o.adamw(adamw_tensors(DType::f32, DType::f32, true), {}); }},
@@ -142,6 +186,10 @@ TEST(OpsFront, RefusesForbiddenAliases) {
   EXPECT_THROW(ops.rmsnorm_bwd(x, t32({4}), x, t32({4, 4}), t32({4}), t32({4}), {.add_dx = true}), CheckFailed);
   EXPECT_NO_THROW(ops.rmsnorm_bwd(x, t32({4}), x, t32({4, 4}), t32({4}), t32({4}), {}));
   EXPECT_NO_THROW(ops.add(x, x, x));
+  const Tensor parts = Tensor::contiguous(buffer, DType::f32, {2, 2, 3});
+  const auto part = [&](int64_t p) { return Tensor::contiguous(buffer + 6 * p, DType::f32, {2, 3}); };
+  EXPECT_NO_THROW(ops.cross_entropy_merge(part(0), parts));
+  EXPECT_THROW(ops.cross_entropy_merge(part(1), parts), CheckFailed);
 }
 
 TEST(OpsFront, AcceptsEveryPrecisionCombination) {
@@ -172,12 +220,22 @@ TEST(OpsFront, CountsCost) {
   EXPECT_EQ(ops.cost().flops(), 96 + 384 + 960);
   ops.reset_cost();
   EXPECT_EQ(ops.cost().flops(), 0);
+  ops.cross_entropy_merge(t32({2, 3}), t32({4, 2, 3}));
+  EXPECT_EQ(ops.cost()[OpKind::cross_entropy].flops, 5 * 4 * 2);
+  EXPECT_EQ(ops.cost()[OpKind::cross_entropy].bytes, 4 * (6 + 24));
+  ops.checksum(ids(2), t16({10}));
+  EXPECT_EQ(ops.cost()[OpKind::checksum].bytes, 8 + 20);
+  ops.sum(t64({1}), t64({10}));
+  EXPECT_EQ(ops.cost()[OpKind::sum].flops, 10);
 }
 
 TEST(OpsFront, EveryOpKindHasAName) {
   EXPECT_EQ(name_of(OpKind::embed), "embed");
   EXPECT_EQ(name_of(OpKind::attention_bwd), "attention_bwd");
+  EXPECT_EQ(name_of(OpKind::sum), "sum");
+  EXPECT_EQ(name_of(OpKind::adamw), "adamw");
   EXPECT_EQ(name_of(OpKind::argmax), "argmax");
+  EXPECT_EQ(name_of(OpKind::checksum), "checksum");
 }
 
 // Stands for a backend with known needs.

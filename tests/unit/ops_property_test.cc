@@ -7,38 +7,18 @@
 #include <limits>
 
 #include "backend/cpu/cpu_ops.h"
-#include "backend/null/null_ops.h"
-#include "support/conformance.h"
+#include "support/ops_fixture.h"
 
 namespace hlat {
 namespace {
 
-bool same_bits(const Tensor& a, const Tensor& b) { return a.bytes() == b.bytes() && std::memcmp(a.data, b.data, a.bytes()) == 0; }
-
-class OpsProperty : public ::testing::TestWithParam<TestBackend> {
+class OpsProperty : public OpsFixture {
  protected:
-  OpsProperty() : memory_(GetParam().allocate), ops_(GetParam().make(temp_)) {}
-
-  // Runs on a temp region of just the size a dry run asks for.
-  template <class Body>
-  void run(const Body& body) {
-    Region measured = Region::measuring(Purpose::temp);
-    NullOps null(measured, ops_.get());
-    body(static_cast<Ops&>(null));
-    temp_ = memory_.region(Purpose::temp, measured.high_water());
-    body(*ops_);
-    GetParam().sync();
-  }
-  Tensor vector(DType dtype, const std::vector<double>& v) { return memory_.from(dtype, {static_cast<int64_t>(v.size())}, v); }
   Tensor stochastic(const Tensor& src, const NoiseKey& key, int64_t first = 0) {
     const Tensor dst = memory_.zeros(DType::bf16, src.shape);
-    run([&](Ops& ops) { ops.cast(dst, src, Rounding::stochastic, key, first); });
+    run([&](Ops& ops) { ops.cast(dst, src, Rounding::stochastic, key, {.first = first}); });
     return dst;
   }
-
-  HostMemory memory_;
-  Region temp_;
-  std::unique_ptr<Ops> ops_;
 };
 
 constexpr NoiseKey kKey{.seed = 3, .stream = 4, .purpose = Noise::cast, .step = 5};
@@ -121,12 +101,12 @@ TEST_P(OpsProperty, NoiseDoesNotDependOnTheSplit) {
   const int64_t first = 5, n = 20011;
   const Tensor src = memory_.random(DType::f32, {n}, "src"), whole = stochastic(src, kKey, first), split = memory_.zeros(DType::bf16, {n});
   const Tensor normal = memory_.zeros(DType::f32, {n}), normal_split = memory_.zeros(DType::f32, {n});
-  run([&](Ops& ops) { ops.fill_normal(normal, 0.5, kKey, first); });
+  run([&](Ops& ops) { ops.fill_normal(normal, 0.5, kKey, {.first = first}); });
   const std::vector<int64_t> cuts = {0, 1, 2, 9, 100, 107, 16384, 16391, n};
   for (size_t i = 0; i + 1 < cuts.size(); ++i) {
     run([&](Ops& ops) {
-      ops.cast(split.rows(cuts[i], cuts[i + 1]), src.rows(cuts[i], cuts[i + 1]), Rounding::stochastic, kKey, first + cuts[i]);
-      ops.fill_normal(normal_split.rows(cuts[i], cuts[i + 1]), 0.5, kKey, first + cuts[i]);
+      ops.cast(split.rows(cuts[i], cuts[i + 1]), src.rows(cuts[i], cuts[i + 1]), Rounding::stochastic, kKey, {.first = first + cuts[i]});
+      ops.fill_normal(normal_split.rows(cuts[i], cuts[i + 1]), 0.5, kKey, {.first = first + cuts[i]});
     });
   }
   EXPECT_TRUE(same_bits(whole, split));
@@ -138,7 +118,7 @@ TEST_P(OpsProperty, FillNormalIsNormal) {
   const int64_t n = 200000;
   const double std = 0.02, root = std::sqrt(static_cast<double>(n));
   const Tensor t = memory_.zeros(DType::f32, {n}), half = memory_.zeros(DType::bf16, {n});
-  run([&](Ops& ops) { ops.fill_normal(t, std, kKey, 7), ops.fill_normal(half, std, kKey, 7); });
+  run([&](Ops& ops) { ops.fill_normal(t, std, kKey, {.first = 7}), ops.fill_normal(half, std, kKey, {.first = 7}); });
   double mean = 0, square = 0, fourth = 0, neighbours = 0;
   for (int64_t i = 0; i < n; ++i) {
     const double exact = std * static_cast<double>(normal_block(kKey, static_cast<uint64_t>(i + 7) / 4)[static_cast<size_t>((i + 7) % 4)]);
@@ -229,19 +209,20 @@ std::vector<Tensor> reductions(HostMemory& memory, const std::function<void(cons
                dx = memory.zeros(f32, {n, d});
   const Tensor dw = memory.zeros(f32, {d}), product = memory.zeros(f32, {d, d}), sq = memory.zeros(DType::f64, {1});
   const Tensor logits = memory.random(f32, {n, v}, "logits"), stats = memory.zeros(f32, {n, 3}), loss = memory.zeros(DType::f64, {1});
-  const Tensor ids = memory.zeros(DType::i32, {n}), dtable = memory.zeros(f32, {3, d});
+  const Tensor ids = memory.zeros(DType::i32, {n}), dtable = memory.zeros(f32, {3, d}), mark = memory.zeros(DType::i32, {2});
   run([&](Ops& ops) {
     ops.attention(out, lse, qkv, s);
     ops.attention_bwd(dqkv, dout, out, lse, qkv, s);
     ops.rmsnorm(y, rstd, x, w, 1e-5);
     ops.rmsnorm_bwd(dx, dw, dout, x, w, rstd, {});
-    ops.embed_bwd(dtable, ids, dout);
+    ops.embed_bwd(dtable, ids, dout, 0);
     ops.sum_squares(sq, logits);
+    ops.checksum(mark, logits);
     ops.cross_entropy_partial(stats, logits, ids, 0);
     ops.cross_entropy_finish(loss, stats, ids);
     if (with_matmul) ops.matmul(product, dout, x, {.trans_a = true});
   });
-  return {out, lse, dqkv, y, dx, dw, dtable, sq, stats, loss, product};
+  return {out, lse, dqkv, y, dx, dw, dtable, sq, mark, stats, loss, product};
 }
 
 TEST_P(OpsProperty, TheSameCallGivesTheSameBits) {
@@ -264,8 +245,12 @@ TEST(CpuOpsTest, ThreadsDoNotChangeResults) {
     return reductions(
         memory, [&](const auto& body) { body(ops); }, false);
   };
-  const std::vector<Tensor> one = with_threads(1), three = with_threads(3);
-  for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(same_bits(one[i], three[i])) << "result " << i << " " << one[i].str();
+  const std::vector<Tensor> one = with_threads(1);
+  for (const int threads : {2, 3}) {
+    const std::vector<Tensor> more = with_threads(threads);
+    for (size_t i = 0; i < one.size(); ++i)
+      EXPECT_TRUE(same_bits(one[i], more[i])) << "result " << i << " " << one[i].str() << ", " << threads << " threads";
+  }
 }
 
 }  // namespace

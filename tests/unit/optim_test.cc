@@ -6,6 +6,7 @@
 #include "config/load.h"
 #include "model/llama.h"
 #include "optim/schedule.h"
+#include "support/one_rank.h"
 
 namespace hlat {
 namespace {
@@ -51,12 +52,12 @@ TEST(Schedule, EndsAndMiddles) {
 }
 
 double expected_norm(const Config& c, int64_t& parameters) {
-  const Llama model(c.model, c.train, true);
+  const Llama model(with_one_rank(c), one_rank(c));
   double squares = 0;
   parameters = 0;
   for (const ParamSpec& s : model.specs()) {
-    parameters += s.shape.numel();
-    squares += static_cast<double>(s.shape.numel()) * (s.init_std == 0 ? 1.0 : s.init_std * s.init_std);
+    parameters += s.slice.global.numel();
+    squares += static_cast<double>(s.slice.global.numel()) * (s.init_std == 0 ? 1.0 : s.init_std * s.init_std);
   }
   return std::sqrt(squares);
 }
@@ -74,8 +75,11 @@ TEST(Init, HlatShapesHaveThePublishedSizeAndNorm) {
 
 TEST(Init, DecayOnNormsFollowsTheConfig) {
   Config c;
-  for (const bool decay : {true, false})
-    for (const ParamSpec& s : Llama(c.model, c.train, decay).specs()) EXPECT_EQ(s.decay, decay || s.shape.rank == 2) << s.name;
+  for (const bool decay : {true, false}) {
+    c.optim.decay_norms = decay;
+    const Llama model(c, one_rank(c));
+    for (const ParamSpec& s : model.specs()) EXPECT_EQ(s.decay, decay || s.slice.global.rank == 2) << s.name;
+  }
 }
 
 TEST(Flops, AreCountedAsTheDesignSays) {

@@ -73,8 +73,8 @@ TEST_F(RefOpsTest, Embed) {
   const Tensor dy = random({5, 4}, "dy");
   const Tensor dtable = random({7, 4}, "dtable");
   const Values before = to_f64(dtable);
-  ops_.embed(y, ids(tokens), table);
-  ops_.embed_bwd(dtable, ids(tokens), dy);
+  ops_.embed(y, ids(tokens), table, 0);
+  ops_.embed_bwd(dtable, ids(tokens), dy, 0);
   expect_close(to_f64(y), scalar::embed(tokens, to_f64(table), 4), "y");
   const Values gradient =
       complex_step(to_f64(table), [&](const ComplexValues& z) { return weighted(scalar::embed(tokens, z, 4), to_f64(dy)); });
@@ -215,6 +215,24 @@ TEST_F(RefOpsTest, CrossEntropy) {
   expect_close(to_f64(logits), gradient, "dlogits in place");
 }
 
+// Uneven shards of the vocabulary, merged: the statistics, and so the loss and the gradient, are those of the whole.
+TEST_F(RefOpsTest, CrossEntropyOfShards) {
+  const std::vector<int32_t> labels = {4, -1, 0, 6};
+  const std::vector<int64_t> bounds = {0, 3, 4, 7};
+  const Tensor logits = random({4, 7}, "logits"), parts = zeros({3, 4, 3}), stats = zeros({4, 3}), loss_sum = zeros({1});
+  for (size_t p = 0; p < 3; ++p) {
+    const Tensor view = logits.cols(bounds[p], bounds[p + 1]), shard = memory_.from(DType::f64, view.shape, to_f64(view));
+    const Tensor part = Tensor::contiguous(row(parts, static_cast<int64_t>(p)), DType::f64, {4, 3});
+    ops_.cross_entropy_partial(part, shard, ids(labels), bounds[p]);
+  }
+  ops_.cross_entropy_merge(stats, parts);
+  ops_.cross_entropy_finish(loss_sum, stats, ids(labels));
+  expect_close({*row(loss_sum)}, {scalar::cross_entropy_sum(to_f64(logits), labels, 7)}, "loss");
+  const Tensor whole = zeros({4, 3});
+  ops_.cross_entropy_partial(whole, logits, ids(labels), 0);
+  expect_close(to_f64(stats), to_f64(whole), "stats");
+}
+
 // The ops chained by hand are the model: the whole forward agrees with the scalar Llama.
 TEST_F(RefOpsTest, ChainedOpsAreTheScalarLlama) {
   const int batch = 2, seq = 5;
@@ -236,7 +254,7 @@ TEST_F(RefOpsTest, ChainedOpsAreTheScalarLlama) {
     const Tensor x = zeros({n, 6}), normed = zeros({n, 6}), rstd = zeros({n}), qkv = zeros({n, 10}), out = zeros({n, 6});
     const Tensor lse = zeros({batch, 3, seq}), part = zeros({n, 6}), gu = zeros({n, 14}), act = zeros({n, 7}), table = zeros({seq, 2});
     ops_.rope_table(table, c.theta);
-    ops_.embed(x, ids(tokens), weight(p.embed, 6));
+    ops_.embed(x, ids(tokens), weight(p.embed, 6), 0);
     for (const auto& l : p.layers) {
       ops_.rmsnorm(normed, rstd, x, vector(l.attn_norm), c.eps);
       ops_.matmul(qkv, normed, weight(l.qkv, 6), {.trans_b = true});

@@ -1,9 +1,10 @@
-// Row-parallel drivers of the elementwise, norm, loss and optimizer kernels.
+// Row-parallel drivers of the elementwise, norm and loss kernels.
 #include "backend/cpu/cpu_ops.h"
 
 #include <omp.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "base/bf16.h"
 
@@ -11,15 +12,11 @@ namespace hlat {
 
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements below which a second thread costs more than it saves
-
 int64_t row_grain(int64_t width) { return std::max<int64_t>(1, kGrain / std::max<int64_t>(width, 1)); }
 
-// Parts of a reduction: fixed by the size alone, so sums do not depend on the number of threads.
-constexpr int64_t kSumParts = 64;
-constexpr int64_t kSumGrain = 4096;
-
-int64_t sum_parts(int64_t n) { return std::clamp<int64_t>(n / kSumGrain, 1, kSumParts); }
+void check_ids(const Tensor& ids) {
+  for (int64_t n = 0; n < ids.numel(); ++n) HLAT_CHECK(ids.as<int32_t>()[n] >= 0, "token id {} at {}", ids.as<int32_t>()[n], n);
+}
 
 }  // namespace
 
@@ -35,32 +32,38 @@ size_t CpuOps::matmul_scratch(const MatmulShape& s) const { return matmul_->scra
 
 void CpuOps::do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) { matmul_->run(c, a, b, s, scratch); }
 
-void CpuOps::do_embed(Tensor y, Tensor ids, Tensor table) {
+void CpuOps::do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) {
+  check_ids(ids);
   const auto row = static_cast<size_t>(y.dim(1)) * size_of(y.dtype);
-  for (int64_t n = 0; n < ids.numel(); ++n) {
-    const int32_t id = ids.as<int32_t>()[n];
-    HLAT_CHECK(id >= 0 && id < table.dim(0), "token id {} of a vocabulary of {}", id, table.dim(0));
-  }
   threads_.ranges(y.dim(0), row_grain(y.dim(1)), [&](int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n) std::memcpy(at(y, n * y.dim(1)), at(table, ids.as<int32_t>()[n] * y.dim(1)), row);
+    for (int64_t n = begin; n < end; ++n) {
+      const int64_t r = ids.as<int32_t>()[n] - first;
+      if (0 <= r && r < table.dim(0))
+        std::memcpy(at(y, n * y.dim(1)), at(table, r * y.dim(1)), row);
+      else
+        std::memset(at(y, n * y.dim(1)), 0, row);
+    }
   });
 }
 
-void CpuOps::do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy) {
+void CpuOps::do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first) {
+  check_ids(ids);
   const int64_t width = dy.dim(1);
-  const auto* id = ids.as<int32_t>();
   const auto load = [](const Tensor& t, int64_t i) { return t.dtype == DType::bf16 ? to_float(t.as<bf16>()[i]) : t.as<float>()[i]; };
   // Threads share columns, not rows: every sum keeps the order of the tokens.
   threads_.ranges(width, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t n = 0; n < dy.dim(0); ++n)
+    for (int64_t n = 0; n < dy.dim(0); ++n) {
+      const int64_t r = ids.as<int32_t>()[n] - first;
+      if (r < 0 || r >= dtable.dim(0)) continue;
       for (int64_t d = begin; d < end; ++d) {
-        const int64_t i = id[n] * width + d;
+        const int64_t i = r * width + d;
         const float sum = load(dtable, i) + load(dy, n * width + d);
         if (dtable.dtype == DType::bf16)
           dtable.as<bf16>()[i] = to_bf16(sum);
         else
           dtable.as<float>()[i] = sum;
       }
+    }
   });
 }
 
@@ -154,6 +157,30 @@ void CpuOps::do_cross_entropy_partial(Tensor stats, Tensor logits, Tensor target
   });
 }
 
+// The rescaled sum is f64: few shards, and the loss is a logarithm of it.
+void CpuOps::do_cross_entropy_merge(Tensor stats, Tensor parts) {
+  const int64_t rows = stats.dim(0), shards = parts.dim(0);
+  threads_.ranges(rows, row_grain(3 * shards), [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) {
+      const float* part = parts.as<float>() + 3 * n;
+      float peak = part[0], target = part[2];
+      for (int64_t p = 1; p < shards; ++p) {
+        peak = std::max(peak, part[3 * rows * p]);
+        target += part[3 * rows * p + 2];
+      }
+      double total = 0;
+      for (int64_t p = 0; p < shards; ++p) {
+        const float* s = part + 3 * rows * p;
+        total += static_cast<double>(s[1]) * std::exp(static_cast<double>(s[0]) - static_cast<double>(peak));
+      }
+      float* out = stats.as<float>() + 3 * n;
+      out[0] = peak;
+      out[1] = static_cast<float>(total);
+      out[2] = target;
+    }
+  });
+}
+
 void CpuOps::do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) {
   double total = 0;
   for (int64_t n = 0; n < stats.dim(0); ++n) {
@@ -170,64 +197,6 @@ void CpuOps::do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, T
     kernels_.ce_bwd[elem(logits.dtype)](at(dlogits, begin * v), at(logits, begin * v), stats.as<float>() + 3 * begin,
                                         targets.as<int32_t>() + begin, end - begin, v, first, static_cast<float>(scale));
   });
-}
-
-void CpuOps::do_sum_squares(Tensor out, Tensor x) {
-  const int64_t n = x.numel(), parts = sum_parts(n);
-  std::array<double, kSumParts> part{};
-  threads_.ranges(parts, 1, [&](int64_t first, int64_t last) {
-    for (int64_t p = first; p < last; ++p) {
-      const int64_t begin = n * p / parts, end = n * (p + 1) / parts;
-      part[static_cast<size_t>(p)] = kernels_.sum_squares[elem(x.dtype)](at(x, begin), end - begin);
-    }
-  });
-  double total = 0;
-  for (const double p : part) total += p;
-  *out.as<double>() = total;
-}
-
-void CpuOps::do_clip_scale(Tensor scale, Tensor sq, double max_norm) {
-  double total = 0;
-  for (int64_t i = 0; i < sq.numel(); ++i) total += sq.as<double>()[i];
-  const double factor = max_norm > 0 ? max_norm / (std::sqrt(total) + 1e-6) : 1.0;
-  *scale.as<float>() = static_cast<float>(std::min(1.0, factor));
-}
-
-void CpuOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s) {
-  const auto key = philox_key({s.seed, s.stream});
-  AdamwArgs args{};
-  args.weight = t.weight.data;
-  args.master = t.master.defined() ? t.master.as<float>() : nullptr;
-  args.m = t.m.data;
-  args.v = t.v.data;
-  args.grad = t.grad.data;
-  args.first_element = s.first_element;
-  args.grad_scale = *t.scale.as<float>();
-  args.lr = s.lr;
-  args.beta1 = s.beta1;
-  args.beta2 = s.beta2;
-  args.eps = s.eps;
-  args.decay_factor = 1.0f - s.lr * s.weight_decay;
-  args.correction1 = static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(s.beta1), static_cast<double>(s.step))));
-  args.correction2_rsqrt = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(static_cast<double>(s.beta2), static_cast<double>(s.step))));
-  args.stochastic = s.rounding == Rounding::stochastic;
-  args.key_weight[0] = key[0];
-  args.key_weight[1] = key[1];
-  args.step = static_cast<uint32_t>(s.step);
-  const auto kernel = kernels_.adamw[elem(t.weight.dtype)][elem(t.m.dtype)][elem(t.grad.dtype)];
-  const int64_t n = t.weight.numel(), parts = sum_parts(n);
-  std::array<double, kSumParts> part{};
-  threads_.ranges(parts, 1, [&](int64_t first, int64_t last) {
-    for (int64_t p = first; p < last; ++p) {
-      AdamwArgs mine = args;
-      mine.begin = n * p / parts;
-      mine.end = n * (p + 1) / parts;
-      part[static_cast<size_t>(p)] = kernel(mine);
-    }
-  });
-  double total = 0;
-  for (const double p : part) total += p;
-  *t.weight_sq.as<double>() = total;
 }
 
 }  // namespace hlat

@@ -28,8 +28,8 @@ class CpuOps final : public Ops {
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
 
  protected:
-  void do_embed(Tensor y, Tensor ids, Tensor table) override;
-  void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy) override;
+  void do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) override;
+  void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first) override;
   void do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) override;
   void do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) override;
   void do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) override;
@@ -42,21 +42,28 @@ class CpuOps final : public Ops {
   void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) override;
   void do_add(Tensor y, Tensor a, Tensor b) override;
   void do_cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) override;
+  void do_cross_entropy_merge(Tensor stats, Tensor parts) override;
   void do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) override;
   void do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) override;
-  void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, int64_t first_element) override;
+  void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, const ElementMap& map) override;
   void do_fill(Tensor t, double value) override;
-  void do_fill_normal(Tensor t, double std, NoiseKey key, int64_t first_element) override;
+  void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) override;
+  void do_sum(Tensor out, Tensor x) override;
   void do_sum_squares(Tensor out, Tensor x) override;
   void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
   void do_adamw(const AdamwTensors& t, const AdamwScalars& s) override;
   void do_argmax(Tensor out, Tensor logits) override;
+  void do_checksum(Tensor out, Tensor x) override;
 
  private:
   const CpuKernels& kernels_;
   Threads threads_;
   std::unique_ptr<CpuMatmul> matmul_;
 };
+
+inline constexpr int64_t kGrain = 16384;  // elements below which a second thread costs more than it saves
+// Most parts of a reduction: fixed by the size alone, so sums do not depend on the number of threads.
+inline constexpr int64_t kSumParts = 64;
 
 // 0 for f32, 1 for bf16: the index into kernel pairs.
 inline int elem(DType t) {

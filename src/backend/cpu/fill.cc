@@ -8,8 +8,6 @@ namespace hlat {
 
 namespace {
 
-constexpr int64_t kGrain = 16384;
-
 void put(const Tensor& t, int64_t i, float value) {
   if (t.dtype == DType::bf16)
     t.as<bf16>()[i] = to_bf16(value);
@@ -19,7 +17,7 @@ void put(const Tensor& t, int64_t i, float value) {
 
 }  // namespace
 
-void CpuOps::do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, int64_t first_element) {
+void CpuOps::do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, const ElementMap& map) {
   const auto words = philox_key(key);
   threads_.ranges(dst.numel(), kGrain, [&](int64_t begin, int64_t end) {
     const int64_t n = end - begin;
@@ -30,8 +28,10 @@ void CpuOps::do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, in
     } else if (rounding == Rounding::nearest) {
       kernels_.narrow(dst.as<uint16_t>() + begin, src.as<float>() + begin, n);
     } else {
-      kernels_.narrow_stochastic(dst.as<uint16_t>() + begin, src.as<float>() + begin, n, first_element + begin, words.data(), key.step,
-                                 static_cast<uint32_t>(key.purpose));
+      map.for_runs(begin, end, [&](int64_t from, int64_t to, int64_t global) {
+        kernels_.narrow_stochastic(dst.as<uint16_t>() + from, src.as<float>() + from, to - from, global, words.data(), key.step,
+                                   static_cast<uint32_t>(key.purpose));
+      });
     }
   });
 }
@@ -53,18 +53,19 @@ void CpuOps::do_fill(Tensor t, double value) {
   });
 }
 
-void CpuOps::do_fill_normal(Tensor t, double std, NoiseKey key, int64_t first_element) {
+void CpuOps::do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) {
   threads_.ranges(t.numel(), kGrain, [&](int64_t begin, int64_t end) {
     std::array<float, 4> block{};
     int64_t have = -1;
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t e = first_element + i;
-      if (e / 4 != have) {
-        have = e / 4;
-        block = normal_block(key, static_cast<uint64_t>(have));
+    map.for_runs(begin, end, [&](int64_t from, int64_t to, int64_t global) {
+      for (int64_t i = from, e = global; i < to; ++i, ++e) {
+        if (e / 4 != have) {
+          have = e / 4;
+          block = normal_block(key, static_cast<uint64_t>(have));
+        }
+        put(t, i, static_cast<float>(static_cast<double>(block[static_cast<size_t>(e % 4)]) * std));
       }
-      put(t, i, static_cast<float>(static_cast<double>(block[static_cast<size_t>(e % 4)]) * std));
-    }
+    });
   });
 }
 

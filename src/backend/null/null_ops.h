@@ -16,8 +16,8 @@ class NullOps : public Ops {
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
 
  protected:
-  void do_embed(Tensor, Tensor, Tensor) override {}
-  void do_embed_bwd(Tensor, Tensor, Tensor) override {}
+  void do_embed(Tensor, Tensor, Tensor, int64_t) override {}
+  void do_embed_bwd(Tensor, Tensor, Tensor, int64_t) override {}
   void do_matmul(Tensor, Tensor, Tensor, const MatmulShape&, Tensor) override {}
   void do_rmsnorm(Tensor, Tensor, Tensor, Tensor, double) override {}
   void do_add_rmsnorm(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, double) override {}
@@ -30,15 +30,18 @@ class NullOps : public Ops {
   void do_swiglu_bwd(Tensor, Tensor, Tensor) override {}
   void do_add(Tensor, Tensor, Tensor) override {}
   void do_cross_entropy_partial(Tensor, Tensor, Tensor, int64_t) override {}
+  void do_cross_entropy_merge(Tensor, Tensor) override {}
   void do_cross_entropy_finish(Tensor, Tensor, Tensor) override {}
   void do_cross_entropy_bwd(Tensor, Tensor, Tensor, Tensor, int64_t, double) override {}
-  void do_cast(Tensor, Tensor, Rounding, NoiseKey, int64_t) override {}
+  void do_cast(Tensor, Tensor, Rounding, NoiseKey, const ElementMap&) override {}
   void do_fill(Tensor, double) override {}
-  void do_fill_normal(Tensor, double, NoiseKey, int64_t) override {}
+  void do_fill_normal(Tensor, double, NoiseKey, const ElementMap&) override {}
+  void do_sum(Tensor, Tensor) override {}
   void do_sum_squares(Tensor, Tensor) override {}
   void do_clip_scale(Tensor, Tensor, double) override {}
   void do_adamw(const AdamwTensors&, const AdamwScalars&) override {}
   void do_argmax(Tensor, Tensor) override {}
+  void do_checksum(Tensor, Tensor) override {}
 
  private:
   const Ops* scratch_model_;

@@ -9,4 +9,5 @@ void fill_norm(CpuKernels& k);
 void fill_loss(CpuKernels& k);
 void fill_attention(CpuKernels& k);
 void fill_adamw(CpuKernels& k);
+void fill_checksum(CpuKernels& k);
 }  // namespace hlat::HLAT_ISA

@@ -50,7 +50,10 @@ class NoiseReader {
     const int64_t run = element / kNoiseRun;
     const auto block = static_cast<uint64_t>(run) * kNoiseBlocks;
     if (run != run_) {
-      noise_run(noise_, block, key_, step_, purpose_);
+      if (has_next_ && run == run_ + 1)
+        std::memcpy(noise_, noise_ + kNoiseRun, kNoiseRun * sizeof(uint16_t));
+      else
+        noise_run(noise_, block, key_, step_, purpose_);
       run_ = run;
       has_next_ = false;
     }

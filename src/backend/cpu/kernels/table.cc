@@ -16,6 +16,7 @@ const CpuKernels& kernels() {
     fill_loss(k);
     fill_attention(k);
     fill_adamw(k);
+    fill_checksum(k);
     return k;
   }();
   return table;

@@ -73,6 +73,8 @@ struct CpuKernels {
                             uint32_t purpose);
   void (*add[2])(void* y, const void* a, const void* b, int64_t n);
   double (*sum_squares[2])(const void* x, int64_t n);
+  // Part of the sum of Ops::checksum: `bytes` from word first_word on; only the last word may be short.
+  uint64_t (*checksum)(const void* x, int64_t bytes, int64_t first_word);
   void (*rmsnorm[2])(void* y, float* rstd, const void* x, const void* w, int64_t rows, int64_t width, float eps);
   void (*add_rmsnorm[2])(void* sum, void* y, float* rstd, const void* x, const void* delta, const void* w, int64_t rows, int64_t width,
                          float eps);

@@ -1,0 +1,95 @@
+// Reductions, clipping and AdamW. Sums are cut by size alone, so they do not depend on the number of threads.
+#include <array>
+#include <atomic>
+#include <cmath>
+
+#include "backend/cpu/cpu_ops.h"
+
+namespace hlat {
+
+namespace {
+
+constexpr int64_t kSumGrain = 4096;
+
+int64_t sum_parts(int64_t n) { return std::clamp<int64_t>(n / kSumGrain, 1, kSumParts); }
+
+}  // namespace
+
+void CpuOps::do_sum_squares(Tensor out, Tensor x) {
+  const int64_t n = x.numel(), parts = sum_parts(n);
+  std::array<double, kSumParts> part{};
+  threads_.ranges(parts, 1, [&](int64_t first, int64_t last) {
+    for (int64_t p = first; p < last; ++p) {
+      const int64_t begin = n * p / parts, end = n * (p + 1) / parts;
+      part[static_cast<size_t>(p)] = kernels_.sum_squares[elem(x.dtype)](at(x, begin), end - begin);
+    }
+  });
+  double total = 0;
+  for (const double p : part) total += p;
+  *out.as<double>() = total;
+}
+
+void CpuOps::do_sum(Tensor out, Tensor x) {
+  double total = 0;
+  for (int64_t i = 0; i < x.numel(); ++i) total += x.as<double>()[i];
+  *out.as<double>() = total;
+}
+
+void CpuOps::do_clip_scale(Tensor scale, Tensor sq, double max_norm) {
+  double total = 0;
+  for (int64_t i = 0; i < sq.numel(); ++i) total += sq.as<double>()[i];
+  const double factor = max_norm > 0 ? max_norm / (std::sqrt(total) + 1e-6) : 1.0;
+  *scale.as<float>() = static_cast<float>(std::min(1.0, factor));
+}
+
+void CpuOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s) {
+  const auto key = philox_key({s.seed, s.stream});
+  AdamwArgs args{};
+  args.weight = t.weight.data;
+  args.master = t.master.defined() ? t.master.as<float>() : nullptr;
+  args.m = t.m.data;
+  args.v = t.v.data;
+  args.grad = t.grad.data;
+  args.grad_scale = *t.scale.as<float>();
+  args.lr = s.lr;
+  args.beta1 = s.beta1;
+  args.beta2 = s.beta2;
+  args.eps = s.eps;
+  args.decay_factor = 1.0f - s.lr * s.weight_decay;
+  args.correction1 = static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(s.beta1), static_cast<double>(s.step))));
+  args.correction2_rsqrt = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(static_cast<double>(s.beta2), static_cast<double>(s.step))));
+  args.stochastic = s.rounding == Rounding::stochastic;
+  args.key_weight[0] = key[0];
+  args.key_weight[1] = key[1];
+  args.step = static_cast<uint32_t>(s.step);
+  const auto kernel = kernels_.adamw[elem(t.weight.dtype)][elem(t.m.dtype)][elem(t.grad.dtype)];
+  const int64_t n = t.weight.numel(), parts = sum_parts(n);
+  std::array<double, kSumParts> part{};
+  threads_.ranges(parts, 1, [&](int64_t first, int64_t last) {
+    for (int64_t p = first; p < last; ++p) {
+      AdamwArgs mine = args;
+      s.map.for_runs(n * p / parts, n * (p + 1) / parts, [&](int64_t begin, int64_t end, int64_t global) {
+        mine.begin = begin;
+        mine.end = end;
+        mine.first_element = global - begin;
+        part[static_cast<size_t>(p)] += kernel(mine);
+      });
+    }
+  });
+  double total = 0;
+  for (const double p : part) total += p;
+  *t.weight_sq.as<double>() = total;
+}
+
+void CpuOps::do_checksum(Tensor out, Tensor x) {
+  const auto bytes = static_cast<int64_t>(x.bytes());
+  std::atomic<uint64_t> total = 0;  // a sum modulo 2^64: any order gives the same
+  threads_.ranges((bytes + 7) / 8, kGrain, [&](int64_t begin, int64_t end) {
+    total += kernels_.checksum(x.as<std::byte>() + 8 * begin, std::min(8 * end, bytes) - 8 * begin, begin);
+  });
+  const uint64_t sum = total;
+  out.as<int32_t>()[0] = static_cast<int32_t>(sum);
+  out.as<int32_t>()[1] = static_cast<int32_t>(sum >> 32);
+}
+
+}  // namespace hlat

@@ -1,0 +1,123 @@
+// Communication of a group of ranks. The front checks the contract, counts traffic, and builds every collective from
+// messages, in one fixed order: sums are taken in rank order in f32 (f64 for f64) and rounded once, so every rank gets
+// the same bits, in every run, whatever the transport. A transport (self, thread, mpi) only moves messages; `null` moves
+// nothing and has any size, for the dry run. Calls of one Comm come from one thread at a time, in the same order on all
+// its ranks.
+//
+// Staging: sums need room for the messages of the peers. It is reserved once from the comm region (reserve): its size is
+// a function of the group's size alone. A group of one checks the contract, counts nothing and moves nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "comm/part.h"
+#include "tensor/region.h"
+#include "tensor/tensor.h"
+
+namespace hlat {
+
+enum class CommKind : uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier, send, recv };
+inline constexpr int kCommKinds = 7;
+std::string_view name_of(CommKind k);
+
+struct CommCost {
+  int64_t calls = 0;
+  double bytes = 0;    // sent by this rank (received, for recv)
+  double seconds = 0;  // inside calls, waiting included
+};
+
+struct Traffic {
+  std::array<CommCost, kCommKinds> kind{};
+  const CommCost& operator[](CommKind k) const { return kind[static_cast<size_t>(k)]; }
+  double bytes_sent() const;
+  double seconds() const;
+};
+
+// Tags of send and recv are below this; those above belong to the collectives and the transports.
+inline constexpr int kUserTags = 1 << 20;
+
+// A message under way. Its tensor must stay as it is until wait() returned. Default: nothing to wait for.
+struct Request {
+  uint64_t id = 0;
+};
+
+class Comm {
+ public:
+  virtual ~Comm() = default;
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  const std::string& name() const { return name_; }  // of the axis, for messages: "tp", "dp"
+
+  // Room for the sums, once, before the first of them. A group of one needs none.
+  void reserve(Region& region);
+
+  // t = sum over ranks of t; the same bits on every rank. f32, bf16, f64.
+  void all_reduce(Tensor t);
+  // Rows (first dimension) of `full` are shared by part_of(rows, rank, size). own = this rank's rows of the sum of all
+  // ranks' `full`. own may be those rows of full; full is otherwise left as it was.
+  void reduce_scatter(Tensor own, Tensor full);
+  // full = every rank's own rows, in rank order. own may lie in its place in full already. Any dtype.
+  void all_gather(Tensor full, Tensor own);
+  void broadcast(Tensor t, int root);
+  void barrier();
+
+  // Messages. A pair of ranks may use several tags at a time; messages of one tag arrive in the order they were sent.
+  Request send(Tensor t, int peer, int tag);
+  Request recv(Tensor t, int peer, int tag);
+  void wait(Request& request);  // returns when the tensor may be used again; request becomes the default
+
+  // Ranks with the same color form a group, ordered by key. Collective. Never null: a group of one is a Comm too.
+  virtual std::unique_ptr<Comm> split(int color, int key, std::string name) = 0;
+
+  // False for a group without peers (null): the front checks and counts, and moves nothing.
+  virtual bool real() const { return true; }
+  // From any thread: a call of this rank that waits, and every later one, throws. For the way out after an error.
+  virtual void cancel() {}
+
+  const Traffic& traffic() const { return traffic_; }
+  void reset_traffic() { traffic_ = {}; }
+
+ protected:
+  Comm(int rank, int size, std::string name) : rank_(rank), size_(size), name_(std::move(name)) {}
+
+  // Contiguous bytes, maybe none. Both return at once, with an id that is not 0. Sizes are the same on both sides.
+  virtual uint64_t start_send(const void* data, size_t bytes, int peer, int tag) = 0;
+  virtual uint64_t start_recv(void* data, size_t bytes, int peer, int tag) = 0;
+  // Blocks until the message is done. An Error when a peer has failed, or after the time limit, with op, axis and peer.
+  virtual void finish(uint64_t id) = 0;
+
+  std::string where() const;  // for messages: "tp all_reduce on rank 1 of 4"
+
+ private:
+  class Call;
+  struct Shares;  // where each rank's rows lie in a tensor
+
+  Shares shares_of(const Tensor& full) const;
+  void check_own(const Tensor& own, const Tensor& full, const Shares& shares) const;
+  bool moves(const Tensor& t) const;
+  std::byte* slot(int64_t half, int peer) const;
+  uint64_t start(bool sends, const void* data, int64_t bytes, int peer);
+  void finish_all(std::vector<uint64_t>& ids);
+  void sum_shares(void* own, const void* full, DType dtype, const Shares& shares);
+  void gather_shares(void* full, const void* own, const Shares& shares);
+  void sum_small(const Tensor& t);
+  std::vector<int> broadcast_children(int root) const;
+
+  int rank_;
+  int size_;
+  std::string name_;
+  Traffic traffic_;
+  Tensor staging_;
+  CommKind active_ = CommKind::barrier;  // of the call under way
+};
+
+}  // namespace hlat

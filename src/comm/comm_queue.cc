@@ -1,0 +1,112 @@
+#include "comm/comm_queue.h"
+
+#include <chrono>
+#include <utility>
+
+namespace hlat {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+CommQueue::CommQueue(Comm& comm) : comm_(comm), threaded_(comm.size() > 1 && comm.real()), exceptions_(std::uncaught_exceptions()) {
+  if (threaded_) thread_ = std::thread([this] { run(); });
+}
+
+CommQueue::~CommQueue() {
+  if (!threaded_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    if (std::uncaught_exceptions() > exceptions_) {
+      // The peers may never come to what is still queued, and the way out must not wait for them.
+      const bool idle = finished_ == submitted_;
+      operations_.clear();
+      if (!idle) comm_.cancel();
+    }
+  }
+  work_.notify_all();
+  thread_.join();
+}
+
+uint64_t CommQueue::submit(std::function<void(Comm&)> operation) {
+  std::unique_lock lock(mutex_);
+  const uint64_t ticket = ++submitted_;
+  if (threaded_) {
+    operations_.push_back(std::move(operation));
+    lock.unlock();
+    work_.notify_one();
+    return ticket;
+  }
+  const double before = busy_s_;
+  execute(lock, operation);
+  waited_s_ += busy_s_ - before;
+  return ticket;
+}
+
+void CommQueue::wait(uint64_t ticket) {
+  std::unique_lock lock(mutex_);
+  HLAT_CHECK(ticket <= submitted_, "{}: ticket {} of {}", comm_.name(), ticket, submitted_);
+  if (finished_ < ticket) {
+    const double start = now();
+    done_.wait(lock, [&] { return finished_ >= ticket; });
+    waited_s_ += now() - start;
+  }
+  if (failed_ != 0 && failed_ <= ticket) std::rethrow_exception(error_);
+}
+
+void CommQueue::wait_all() {
+  uint64_t last = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    last = submitted_;
+  }
+  wait(last);
+}
+
+double CommQueue::busy_s() const {
+  const std::lock_guard lock(mutex_);
+  return busy_s_;
+}
+
+double CommQueue::waited_s() const {
+  const std::lock_guard lock(mutex_);
+  return waited_s_;
+}
+
+void CommQueue::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    work_.wait(lock, [&] { return stopping_ || !operations_.empty(); });
+    if (operations_.empty()) return;
+    const std::function<void(Comm&)> operation = std::move(operations_.front());
+    operations_.pop_front();
+    execute(lock, operation);
+    done_.notify_all();
+  }
+}
+
+// Runs the operation without the lock, unless one before it failed.
+void CommQueue::execute(std::unique_lock<std::mutex>& lock, const std::function<void(Comm&)>& operation) {
+  std::exception_ptr error;
+  if (failed_ == 0) {
+    lock.unlock();
+    const double start = now();
+    try {
+      operation(comm_);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    const double elapsed = now() - start;
+    lock.lock();
+    busy_s_ += elapsed;
+  }
+  ++finished_;
+  if (error) {
+    failed_ = finished_;
+    error_ = error;
+  }
+}
+
+}  // namespace hlat

@@ -1,0 +1,181 @@
+// A message is one or more MPI requests, each of at most max_message_bytes; MPI keeps the order of messages of one tag.
+// MPI_Test on any request moves all of them, so nothing depends on the order of finish(). MPI returns its errors; they
+// become Errors with MPI's own text.
+#include "comm/mpi_comm.h"
+
+#define OMPI_SKIP_MPICXX 1  // the C interface only
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <thread>
+
+namespace hlat {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kSpins = 100;  // tests before the first pause: a message that is nearly there
+constexpr int kYields = 20;  // then the core is offered to others, then the pauses grow
+constexpr std::chrono::microseconds kFirstPause{20}, kLongestPause{200};
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
+}
+
+void check_mpi(int code, const std::string& what) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
+  fail("{} on {}: MPI error {}: {}", what, host_name(), code, std::string_view(text.data(), static_cast<size_t>(length)));
+}
+
+struct Piece {
+  MPI_Request request = MPI_REQUEST_NULL;
+  int bytes = 0;
+};
+
+struct Pending {
+  std::vector<Piece> pieces;
+  int peer = 0;
+  bool receives = false;
+};
+
+class MpiComm final : public Comm {
+ public:
+  MpiComm(MPI_Comm comm, bool owned, const MpiOptions& options, int rank, int size, std::string name)
+      : Comm(rank, size, std::move(name)), comm_(comm), owned_(owned), options_(options) {}
+  ~MpiComm() override {
+    if (owned_ && pending_.empty() && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
+  }
+
+  static std::unique_ptr<Comm> make(MPI_Comm comm, bool owned, const MpiOptions& options, std::string name);
+  std::unique_ptr<Comm> split(int color, int key, std::string name) override;
+  void cancel() override { cancelled_ = true; }
+
+ protected:
+  uint64_t start_send(const void* data, size_t bytes, int peer, int tag) override {
+    return start(bytes, {.pieces = {}, .peer = peer, .receives = false}, [&](size_t offset, int count, MPI_Request* request) {
+      return MPI_Isend(static_cast<const std::byte*>(data) + offset, count, MPI_BYTE, peer, tag, comm_, request);
+    });
+  }
+  uint64_t start_recv(void* data, size_t bytes, int peer, int tag) override {
+    return start(bytes, {.pieces = {}, .peer = peer, .receives = true}, [&](size_t offset, int count, MPI_Request* request) {
+      return MPI_Irecv(static_cast<std::byte*>(data) + offset, count, MPI_BYTE, peer, tag, comm_, request);
+    });
+  }
+  void finish(uint64_t id) override;
+
+ private:
+  template <class Post>
+  uint64_t start(size_t bytes, Pending pending, const Post& post);
+  void wait_for(Piece& piece, const Pending& message);
+
+  MPI_Comm comm_;
+  bool owned_;
+  MpiOptions options_;
+  std::atomic<bool> cancelled_ = false;
+  std::map<uint64_t, Pending> pending_;
+  uint64_t next_id_ = 1;
+};
+
+std::unique_ptr<Comm> MpiComm::make(MPI_Comm comm, bool owned, const MpiOptions& options, std::string name) {
+  int rank = 0, size = 0;
+  check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), name);
+  check_mpi(MPI_Comm_rank(comm, &rank), name);
+  check_mpi(MPI_Comm_size(comm, &size), name);
+  return std::make_unique<MpiComm>(comm, owned, options, rank, size, std::move(name));
+}
+
+template <class Post>
+uint64_t MpiComm::start(size_t bytes, Pending pending, const Post& post) {
+  size_t offset = 0;
+  do {  // an empty message is a message too
+    Piece piece{.bytes = static_cast<int>(std::min(bytes - offset, options_.max_message_bytes))};
+    check_mpi(post(offset, piece.bytes, &piece.request), where());
+    pending.pieces.push_back(piece);
+    offset += static_cast<size_t>(piece.bytes);
+  } while (offset < bytes);
+  const uint64_t id = next_id_++;
+  pending_.emplace(id, std::move(pending));
+  return id;
+}
+
+void MpiComm::finish(uint64_t id) {
+  const auto found = pending_.find(id);
+  HLAT_CHECK(found != pending_.end(), "{}: no message {} is under way", where(), id);
+  for (Piece& piece : found->second.pieces) wait_for(piece, found->second);
+  pending_.erase(found);
+}
+
+void MpiComm::wait_for(Piece& piece, const Pending& message) {
+  const auto start = Clock::now();
+  auto pause = kFirstPause;
+  for (int64_t tries = 0;; ++tries) {
+    int done = 0;
+    MPI_Status status;
+    const int code = MPI_Test(&piece.request, &done, &status);
+    if (code != MPI_SUCCESS) check_mpi(code, fmt::format("{}, waiting for rank {}", where(), message.peer));
+    if (done != 0) {
+      int got = piece.bytes;
+      if (message.receives) check_mpi(MPI_Get_count(&status, MPI_BYTE, &got), where());
+      HLAT_CHECK(got == piece.bytes, "{}: recv of {} bytes, rank {} sent {}", where(), piece.bytes, message.peer, got);
+      return;
+    }
+    if (tries < kSpins) continue;
+    if (cancelled_) fail("{}: stopped, with rank {} to hear from: this rank gave up", where(), message.peer);
+    if (const std::chrono::duration<double> waited = Clock::now() - start; waited.count() > options_.time_limit_s) {
+      fail("{} ({}): waited {:g} s for rank {}", where(), host_name(), options_.time_limit_s, message.peer);
+    }
+    if (tries < kSpins + kYields) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(pause);
+      pause = std::min(pause * 5 / 4, kLongestPause);
+    }
+  }
+}
+
+std::unique_ptr<Comm> MpiComm::split(int color, int key, std::string name) {
+  HLAT_CHECK(color >= 0, "{}: split of {} with color {}", this->name(), name, color);
+  MPI_Comm group = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split(comm_, color, key, &group), fmt::format("{}: split of {}", this->name(), name));
+  return make(group, true, options_, std::move(name));
+}
+
+void check_tags() {
+  int* limit = nullptr;
+  int known = 0;
+  check_mpi(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&limit), &known), "tags");
+  if (known == 0 || *limit < 2 * kUserTags) fail("this MPI has tags up to {}; hlat needs {}", known != 0 ? *limit : 0, 2 * kUserTags);
+}
+
+}  // namespace
+
+MpiSession::MpiSession(const MpiOptions& options) : exceptions_(std::uncaught_exceptions()) {
+  HLAT_CHECK(0 < options.max_message_bytes && options.max_message_bytes <= (1ull << 30), "messages of {} bytes", options.max_message_bytes);
+  int threads = 0;
+  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "MPI_Init_thread");
+  if (threads < MPI_THREAD_MULTIPLE) fail("this MPI cannot be used from several threads (level {} of {})", threads, MPI_THREAD_MULTIPLE);
+  check_tags();
+  world_ = MpiComm::make(MPI_COMM_WORLD, false, options, "world");
+}
+
+MpiSession::~MpiSession() {
+  world_.reset();
+  if (std::uncaught_exceptions() == exceptions_) MPI_Finalize();
+}
+
+void MpiSession::abort(int code) {
+  MPI_Abort(MPI_COMM_WORLD, code);
+  std::abort();  // not reached: MPI_Abort ends this process
+}
+
+}  // namespace hlat

@@ -1,0 +1,38 @@
+// Ranks that are processes, started by mpirun: messages through Open MPI, on host memory. MPI's own header stops at the
+// source file. A rank waits with MPI_Test and growing pauses, so that many ranks can share a core, and gives up after a
+// time limit with a message that says who waits for whom. When a rank fails: print the error, then abort(), or end
+// without the session's finalisation; mpirun then ends the other ranks.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+
+#include "comm/comm.h"
+
+namespace hlat {
+
+struct MpiOptions {
+  double time_limit_s = 600;              // that one message may take
+  size_t max_message_bytes = 1ull << 30;  // longer ones go in pieces: MPI counts in int
+};
+
+// Whether mpirun started this process; also in a build without MPI, where it must not.
+inline bool launched_by_mpi() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
+
+// From MPI_Init to MPI_Finalize: one in a process. Outlives all groups made from its world.
+class MpiSession {
+ public:
+  explicit MpiSession(const MpiOptions& options = {});
+  ~MpiSession();  // while an exception passes, MPI is left as it is: finalisation would wait for the other ranks
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  Comm& world() { return *world_; }
+  [[noreturn]] void abort(int code);  // ends all ranks
+
+ private:
+  int exceptions_;
+  std::unique_ptr<Comm> world_;
+};
+
+}  // namespace hlat

@@ -1,0 +1,52 @@
+// The front of cross-entropy and argmax.
+#include "ops/contract.h"
+
+namespace hlat {
+
+void Ops::cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) {
+  check_matrix({"cross_entropy_partial", "logits"}, logits);
+  check({"cross_entropy_partial", "stats"}, stats, {logits.dim(0), 3}, stat_type(logits.dtype));
+  check({"cross_entropy_partial", "targets"}, targets, {logits.dim(0)}, DType::i32);
+  HLAT_CHECK(first >= 0 && logits.dim(1) > 0, "cross_entropy_partial: first {}, logits {}", first, logits.str());
+  const Timed timed = count(OpKind::cross_entropy, 4 * numel(logits), bytes_of({stats, logits, targets}));
+  do_cross_entropy_partial(stats, logits, targets, first);
+}
+
+void Ops::cross_entropy_merge(Tensor stats, Tensor parts) {
+  HLAT_CHECK(parts.rank() == 3 && parts.dim(0) > 0 && parts.dtype == stat_type(parts.dtype), "cross_entropy_merge: parts {}", parts.str());
+  check_shape({"cross_entropy_merge", "parts"}, parts, {parts.dim(0), parts.dim(1), 3});
+  check({"cross_entropy_merge", "stats"}, stats, {parts.dim(1), 3}, parts.dtype);
+  for (int64_t p = 1; p < parts.dim(0); ++p)
+    HLAT_CHECK(!same_data(stats, parts.rows(p, p + 1)), "cross_entropy_merge: stats {} is part {}", stats.str(), p);
+  const Timed timed = count(OpKind::cross_entropy, 5 * numel(parts) / 3, bytes_of({stats, parts}));
+  do_cross_entropy_merge(stats, parts);
+}
+
+void Ops::cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) {
+  check({"cross_entropy_finish", "loss_sum"}, loss_sum, {1}, DType::f64);
+  HLAT_CHECK(stats.rank() == 2 && stats.dtype == stat_type(stats.dtype), "cross_entropy_finish: stats {}", stats.str());
+  check_shape({"cross_entropy_finish", "stats"}, stats, {stats.dim(0), 3});
+  check({"cross_entropy_finish", "targets"}, targets, {stats.dim(0)}, DType::i32);
+  const Timed timed = count(OpKind::cross_entropy, 4 * static_cast<double>(stats.dim(0)), bytes_of({loss_sum, stats, targets}));
+  do_cross_entropy_finish(loss_sum, stats, targets);
+}
+
+void Ops::cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) {
+  check_matrix({"cross_entropy_bwd", "logits"}, logits);
+  check({"cross_entropy_bwd", "dlogits"}, dlogits, logits.shape, logits.dtype);
+  check({"cross_entropy_bwd", "stats"}, stats, {logits.dim(0), 3}, stat_type(logits.dtype));
+  check({"cross_entropy_bwd", "targets"}, targets, {logits.dim(0)}, DType::i32);
+  HLAT_CHECK(first >= 0, "cross_entropy_bwd: first {}", first);
+  const Timed timed = count(OpKind::cross_entropy_bwd, 4 * numel(logits), bytes_of({dlogits, logits, stats, targets}));
+  do_cross_entropy_bwd(dlogits, logits, stats, targets, first, scale);
+}
+
+void Ops::argmax(Tensor out, Tensor logits) {
+  check_matrix({"argmax", "logits"}, logits);
+  check({"argmax", "out"}, out, {logits.dim(0)}, DType::i32);
+  HLAT_CHECK(logits.dim(1) > 0, "argmax: logits {}", logits.str());
+  const Timed timed = count(OpKind::argmax, numel(logits), bytes_of({out, logits}));
+  do_argmax(out, logits);
+}
+
+}  // namespace hlat

@@ -1,0 +1,93 @@
+// The front of casts, fills, reductions and AdamW.
+#include "ops/contract.h"
+
+namespace hlat {
+
+namespace {
+
+void check_map(const char* op, const ElementMap& m) {
+  HLAT_CHECK(m.valid(), "{}: map first {}, run {}, stride {}, offset {}", op, m.first, m.run, m.stride, m.offset);
+}
+
+}  // namespace
+
+void Ops::cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, ElementMap map) {
+  check_flat({"cast", "dst"}, dst);
+  check_flat({"cast", "src"}, src);
+  check_shape({"cast", "src"}, src, dst.shape);
+  HLAT_CHECK(stat_type(dst.dtype) == stat_type(src.dtype), "cast: {} to {}: f64 stays f64", src.str(), dst.str());
+  check_map("cast", map);
+  const Timed timed = count(OpKind::cast, 0, bytes_of({dst, src}));
+  do_cast(dst, src, rounding, key, map);
+}
+
+void Ops::fill(Tensor t, double value) {
+  HLAT_CHECK(t.defined() && t.is_contiguous(), "fill: t {} has strides ({}, {})", t.str(), t.stride[0], t.stride[1]);
+  const Timed timed = count(OpKind::fill, 0, bytes_of({t}));
+  do_fill(t, value);
+}
+
+void Ops::fill_normal(Tensor t, double std, NoiseKey key, ElementMap map) {
+  check_flat({"fill_normal", "t"}, t);
+  HLAT_CHECK(std >= 0, "fill_normal: std {}", std);
+  check_map("fill_normal", map);
+  const Timed timed = count(OpKind::fill_normal, numel(t), bytes_of({t}));
+  do_fill_normal(t, std, key, map);
+}
+
+void Ops::sum(Tensor out, Tensor x) {
+  check({"sum", "out"}, out, {1}, DType::f64);
+  HLAT_CHECK(x.rank() == 1, "sum: x {}", x.str());
+  check({"sum", "x"}, x, {x.dim(0)}, DType::f64);
+  const Timed timed = count(OpKind::sum, numel(x), bytes_of({out, x}));
+  do_sum(out, x);
+}
+
+void Ops::sum_squares(Tensor out, Tensor x) {
+  check({"sum_squares", "out"}, out, {1}, DType::f64);
+  check_flat({"sum_squares", "x"}, x);
+  const Timed timed = count(OpKind::sum_squares, 2 * numel(x), bytes_of({out, x}));
+  do_sum_squares(out, x);
+}
+
+void Ops::clip_scale(Tensor scale, Tensor sq, double max_norm) {
+  HLAT_CHECK(scale.shape == Shape({1}) && scale.dtype == stat_type(scale.dtype), "clip_scale: scale {}", scale.str());
+  HLAT_CHECK(sq.rank() == 1 && sq.dtype == DType::f64 && sq.is_contiguous(), "clip_scale: sq {}", sq.str());
+  HLAT_CHECK(max_norm >= 0, "clip_scale: max_norm {}", max_norm);
+  const Timed timed = count(OpKind::clip_scale, numel(sq) + 3, bytes_of({scale, sq}));
+  do_clip_scale(scale, sq, max_norm);
+}
+
+void Ops::adamw(const AdamwTensors& t, const AdamwScalars& s) {
+  check_flat({"adamw", "weight"}, t.weight);
+  const Shape& shape = t.weight.shape;
+  check_flat({"adamw", "m"}, t.m);
+  check_flat({"adamw", "grad"}, t.grad);
+  check_shape({"adamw", "grad"}, t.grad, shape);
+  check_shape({"adamw", "m"}, t.m, shape);
+  check({"adamw", "v"}, t.v, shape, t.m.dtype);
+  if (t.master.defined()) {
+    check({"adamw", "master"}, t.master, shape, stat_type(t.weight.dtype));
+    HLAT_CHECK(t.weight.dtype != DType::f32, "adamw: weight {} is its own master", t.weight.str());
+  }
+  check({"adamw", "scale"}, t.scale, {1}, stat_type(t.weight.dtype));
+  check({"adamw", "weight_sq"}, t.weight_sq, {1}, DType::f64);
+  HLAT_CHECK(s.step >= 1, "adamw: step {}", s.step);
+  check_map("adamw", s.map);
+  HLAT_CHECK(0 <= s.beta1 && s.beta1 < 1 && 0 <= s.beta2 && s.beta2 < 1 && s.eps >= 0, "adamw: beta1 {}, beta2 {}, eps {}", s.beta1,
+             s.beta2, s.eps);
+  // The weight is read only when it is its own master.
+  const Timed timed = count(OpKind::adamw, 18 * numel(t.weight),
+                            bytes_of({t.weight, t.m, t.m, t.v, t.v, t.grad, t.scale, t.weight_sq}) +
+                                (t.master.defined() ? bytes_of({t.master, t.master}) : bytes_of({t.weight})));
+  do_adamw(t, s);
+}
+
+void Ops::checksum(Tensor out, Tensor x) {
+  check({"checksum", "out"}, out, {2}, DType::i32);
+  HLAT_CHECK(x.defined() && x.is_contiguous(), "checksum: x {} has strides ({}, {})", x.str(), x.stride[0], x.stride[1]);
+  const Timed timed = count(OpKind::checksum, 0, bytes_of({out, x}));
+  do_checksum(out, x);
+}
+
+}  // namespace hlat

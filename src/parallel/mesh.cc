@@ -1,0 +1,48 @@
+#include "parallel/mesh.h"
+
+namespace hlat {
+
+MeshShape mesh_shape(const ParallelConfig& p) {
+  HLAT_CHECK(p.dp > 0, "parallel.dp is not resolved");
+  return {.tp = static_cast<int>(p.tp), .pp = static_cast<int>(p.pp), .dp = static_cast<int>(p.dp)};
+}
+
+Mesh::Mesh(const Config& config, int rank, const MakeComm& make)
+    : shape_(mesh_shape(config.parallel)),
+      coord_(coord_of(rank, shape_)),
+      heads_(share_heads(config.model.heads, config.model.kv(), coord_.tp, shape_.tp)) {
+  const auto [tp, pp, dp] = coord_;
+  const int tp_group = pp * shape_.dp + dp;
+  tp_ = make({"tp", tp, shape_.tp, tp_group});
+  dp_ = make({"dp", dp, shape_.dp, pp * shape_.tp + tp});
+  pp_ = make({"pp", pp, shape_.pp, dp * shape_.tp + tp});
+  const int kv_begin = static_cast<int>(heads_.kv_ranks.begin), kv_size = static_cast<int>(heads_.kv_ranks.count);
+  kv_ = make({"kv", tp - kv_begin, kv_size, tp_group * shape_.tp + kv_begin});
+  const bool end = shape_.pp > 1 && (first_stage() || last_stage());
+  // Stages in between are groups of their own.
+  const int column = dp * shape_.tp + tp;
+  ends_ = make({"ends", end && last_stage() ? 1 : 0, end ? 2 : 1, end ? column : shape_.dp * shape_.tp + rank});
+}
+
+Mesh::Mesh(const Config& config, Comm& world)
+    : Mesh(config, world.rank(), [&world](const AxisGroup& g) {
+        auto comm = world.split(g.color, g.rank, g.name);
+        HLAT_CHECK(comm->size() == g.size && comm->rank() == g.rank, "axis {}: rank {} of {}, expected {} of {}", g.name, comm->rank(),
+                   comm->size(), g.rank, g.size);
+        return comm;
+      }) {
+  HLAT_CHECK(world.size() == shape_.ranks(), "{} ranks for a grid of {}", world.size(), shape_.ranks());
+}
+
+double sum_over(Comm& comm, double value) {
+  comm.all_reduce(Tensor::contiguous(&value, DType::f64, {1}));
+  return value;
+}
+
+double sum_over(const Mesh& mesh, double value) { return sum_over(mesh.pp(), sum_over(mesh.dp(), sum_over(mesh.tp(), value))); }
+
+void Mesh::reserve(Region& region) const {
+  for (Comm* comm : axes()) comm->reserve(region);
+}
+
+}  // namespace hlat

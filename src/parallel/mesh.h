@@ -1,0 +1,64 @@
+// The ranks as a grid of tensor parallel, pipeline and data parallel axes, and one Comm per axis for this rank.
+// Rank order is pp, dp, tp: tp innermost. Two smaller groups serve weights that several ranks hold: `kv`, the tp ranks
+// that share kv heads, and `ends`, the first and last pipeline stage, which share a tied embedding.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+
+#include "comm/comm.h"
+#include "config/config.h"
+#include "parallel/head_split.h"
+#include "parallel/mesh_shape.h"
+
+namespace hlat {
+
+// A group of ranks that includes this one. Groups of one name are told apart by color.
+struct AxisGroup {
+  std::string name;
+  int rank = 0, size = 1;  // of this rank within the group
+  int color = 0;
+};
+
+class Mesh {
+ public:
+  using MakeComm = std::function<std::unique_ptr<Comm>(const AxisGroup&)>;
+
+  // The grid the config asks for; parallel.dp must be known. `make` is called for the same axes in the same order on all ranks.
+  Mesh(const Config& config, int rank, const MakeComm& make);
+  // By splitting `world`, which must have as many ranks as the grid. Collective.
+  Mesh(const Config& config, Comm& world);
+
+  const MeshShape& shape() const { return shape_; }
+  const MeshCoord& coord() const { return coord_; }
+  const HeadShare& heads() const { return heads_; }
+  bool first_stage() const { return coord_.pp == 0; }
+  bool last_stage() const { return coord_.pp == shape_.pp - 1; }
+
+  Comm& tp() const { return *tp_; }
+  Comm& pp() const { return *pp_; }
+  Comm& dp() const { return *dp_; }
+  Comm& kv() const { return *kv_; }
+  Comm& ends() const { return *ends_; }  // a group of one on the stages in between
+
+  void reserve(Region& region) const;  // staging of every axis
+  std::array<Comm*, 5> axes() const { return {tp_.get(), pp_.get(), dp_.get(), kv_.get(), ends_.get()}; }
+  void reset_traffic() const {
+    for (Comm* comm : axes()) comm->reset_traffic();
+  }
+
+ private:
+  MeshShape shape_;
+  MeshCoord coord_;
+  HeadShare heads_;
+  std::unique_ptr<Comm> tp_, pp_, dp_, kv_, ends_;
+};
+
+MeshShape mesh_shape(const ParallelConfig& parallel);
+
+// The sum of a host value over the ranks of a group, or of the whole mesh: the same bits on every rank.
+double sum_over(Comm& comm, double value);
+double sum_over(const Mesh& mesh, double value);
+
+}  // namespace hlat

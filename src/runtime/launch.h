@@ -1,0 +1,29 @@
+// How this process was started: its place among the ranks, as the launcher's environment tells it. Open MPI's mpirun, MPICH's
+// and Intel's mpirun (Hydra), srun and torchrun are known. A launcher inside another one counts: mpirun within a Slurm
+// job, torchrun under srun. A Slurm allocation or batch script without srun is one process, not a launch.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace hlat {
+
+struct Launch {
+  int rank = 0;
+  int ranks = 1;
+  int local_rank = 0;   // among the ranks on this machine
+  int local_ranks = 1;  // where the launcher does not tell, all ranks are taken to be on this machine
+  std::string by = {};  // "mpirun" | "srun" | "torchrun"; empty: started by hand
+  bool operator==(const Launch&) const = default;
+};
+
+// A variable's value, or null when it is not set; std::getenv is one.
+using Environment = std::function<const char*(const char*)>;
+
+// Throws Error, naming the variables, when they are malformed or contradict each other.
+Launch detect_launch(const Environment& env);
+
+// An even share of this machine's cores for each rank on it, at least one.
+int default_threads(const Launch& launch, int cores);
+
+}  // namespace hlat

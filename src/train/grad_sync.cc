@@ -1,0 +1,67 @@
+#include "train/grad_sync.h"
+
+#include <algorithm>
+
+namespace hlat {
+
+GradSync::GradSync(const ParamStore& params, const Mesh& mesh, bool zero1)
+    : params_(params), mesh_(mesh), zero1_(zero1), groups_in_(params.buckets().size()), queue_(mesh.dp()) {
+  int groups = 0;
+  for (ParamId id = 0; id < params.size(); ++id) groups = std::max(groups, params.spec(id).group + 1);
+  members_.resize(static_cast<size_t>(groups));
+  bucket_of_.resize(static_cast<size_t>(groups));
+  for (size_t b = 0; b < params.buckets().size(); ++b)
+    for (const ParamId id : params.buckets()[b].params) {
+      const auto g = static_cast<size_t>(params.spec(id).group);
+      if (members_[g].empty()) ++groups_in_[b];
+      members_[g].push_back(id);
+      bucket_of_[g] = b;
+    }
+}
+
+void GradSync::begin_step() { pending_ = groups_in_; }
+
+void GradSync::group_done(int group) {
+  const auto g = static_cast<size_t>(group);
+  const size_t bucket = bucket_of_[g];
+  for (const ParamId id : members_[g]) {
+    const ParamSpec& s = params_.spec(id);
+    const Tensor grad = params_.grad(id);
+    if (s.tp_partial_grad) mesh_.tp().all_reduce(grad);
+    if (s.kv_shared_from >= 0) mesh_.kv().all_reduce(grad.rows(s.kv_shared_from, grad.dim(0)));
+  }
+  HLAT_CHECK(pending_[bucket] > 0, "group {} is complete twice", group);
+  if (--pending_[bucket] == 0 && !params_.buckets()[bucket].ends_shared) reduce(bucket);
+}
+
+void GradSync::reduce(size_t bucket) {
+  if (mesh_.dp().size() == 1) return;
+  const Bucket& b = params_.buckets()[bucket];
+  queue_.submit([grad = b.grad, own = b.own, zero1 = zero1_](Comm& dp) {
+    if (zero1)
+      dp.reduce_scatter(grad.rows(own.begin, own.end()), grad);
+    else
+      dp.all_reduce(grad);
+  });
+}
+
+void GradSync::finish() {
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    const Bucket& b = params_.buckets()[i];
+    if (!b.ends_shared) {
+      HLAT_CHECK(pending_[i] == 0, "bucket {}: {} groups are not complete", i, pending_[i]);
+      continue;
+    }
+    mesh_.ends().all_reduce(b.grad);
+    reduce(i);
+  }
+  queue_.wait_all();
+}
+
+void GradSync::gather(int bucket) {
+  if (!zero1_ || mesh_.dp().size() == 1) return;
+  const Bucket& b = params_.buckets()[static_cast<size_t>(bucket)];
+  queue_.submit([weight = b.weight, own = b.own](Comm& dp) { dp.all_gather(weight, weight.rows(own.begin, own.end())); });
+}
+
+}  // namespace hlat

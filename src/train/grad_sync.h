@@ -1,0 +1,39 @@
+// Makes gradients whole and weights equal. When the last micro-batch's backward completes a group, replicas that saw
+// only a share of the work are summed at once, and a bucket whose groups are all complete starts its reduction over dp
+// on a queue of its own, under the rest of the backward. After the update the weights of a bucket are gathered the same
+// way. With ZeRO-1 a rank gets the sum of its own shard only (reduce-scatter), otherwise of the whole bucket.
+#pragma once
+
+#include <vector>
+
+#include "comm/comm_queue.h"
+#include "param/param_store.h"
+
+namespace hlat {
+
+class GradSync {
+ public:
+  GradSync(const ParamStore& params, const Mesh& mesh, bool zero1);
+
+  void begin_step();
+  void group_done(int group);
+  void finish();  // after the last action: all gradients are whole when it returns
+
+  void gather(int bucket);  // starts; the bucket's own part has been updated
+  void finish_gathers() { queue_.wait_all(); }
+
+  const CommQueue& queue() const { return queue_; }
+
+ private:
+  void reduce(size_t bucket);
+
+  const ParamStore& params_;
+  const Mesh& mesh_;
+  bool zero1_;
+  std::vector<std::vector<ParamId>> members_;  // by group
+  std::vector<size_t> bucket_of_;              // by group
+  std::vector<int> groups_in_, pending_;       // by bucket: all its groups, those not complete yet
+  CommQueue queue_;
+};
+
+}  // namespace hlat

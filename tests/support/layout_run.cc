@@ -1,0 +1,97 @@
+#include "support/layout_run.h"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "backend/cpu/cpu_backend.h"
+#include "comm/thread_comm.h"
+#include "support/host_memory.h"
+#include "train/trainer.h"
+
+namespace hlat {
+
+Config layout_config() {
+  Config c;
+  c.model = {.preset = {}, .layers = 4, .hidden = 64, .heads = 8, .kv_heads = 2, .ffn = 84, .vocab = 101};
+  c.model.init_std = 0.1;  // large enough for every path to matter
+  c.train.seq_len = 23;
+  c.train.global_batch = 8;
+  c.train.micro_batch = 1;
+  c.train.loss_chunk = 9;
+  c.optim.lr = 1e-3;
+  c.parallel.dp = 1;
+  c.parallel.bucket_mb = 1;
+  return c;
+}
+
+void lane_batch(const Config& c, int64_t step, int64_t first, int32_t* inputs, int32_t* targets) {
+  for (int64_t r = 0; r < c.train.micro_batch; ++r) {
+    Stream s({.seed = 5, .stream = hash_name("batch"), .purpose = Noise::data, .step = static_cast<uint32_t>(step * 1000 + first + r)});
+    for (int64_t t = 0; t < c.train.seq_len; ++t) {
+      *inputs++ = static_cast<int32_t>(s.below(static_cast<uint64_t>(c.model.vocab)));
+      *targets++ = static_cast<int32_t>(s.below(static_cast<uint64_t>(c.model.vocab)));
+    }
+  }
+}
+
+namespace {
+
+constexpr double kUnset = -1e300;
+
+// Puts this rank's slice of every parameter into its place; what another rank has put there must be the same bits.
+void collect(const ParamStore& params, LayoutResult& result) {
+  for (ParamId id = 0; id < params.size(); ++id) {
+    const ParamSpec& spec = params.spec(id);
+    std::vector<double>& whole = result.weights[spec.name];
+    whole.resize(static_cast<size_t>(spec.slice.global.numel()), kUnset);
+    const Tensor w = params.weight(id);
+    for (const FlatRun& run : spec.slice.flat_runs(0, w.numel()))
+      for (int64_t e = run.begin; e < run.end; ++e) {
+        double& place = whole[static_cast<size_t>(run.map.global(e - run.begin))];
+        const double value = load_f64(w, e);
+        if (place != kUnset) {
+          EXPECT_EQ(place, value) << spec.name << ": replicas differ";
+        }
+        place = value;
+      }
+  }
+}
+
+}  // namespace
+
+LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& after) {
+  LayoutResult result;
+  std::mutex mutex;
+  run_thread_ranks(mesh_shape(config.parallel).ranks(), [&](Comm& world) {
+    const Mesh mesh(config, world);
+    CpuBackend backend({.threads = 1, .isa = "auto"});
+    Region measuring;
+    const auto scratch_model = backend.make_ops(measuring);
+    const Plan plan = dry_run(config, scratch_model.get(), world.rank());
+    PlannedMemory memory(backend.device(), plan.memory);
+    const auto ops = backend.make_ops(memory.memory()[Purpose::temp]);
+    StepRunner runner(config, precision_of(config.train.precision), mesh, memory.memory(), *ops, &backend.device());
+    runner.init_weights();
+    std::vector<StepResult> mine;
+    for (int64_t step = 1; step <= steps; ++step) {
+      mine.push_back(
+          runner.step(step, config.optim.lr, [&](int64_t first, int32_t* in, int32_t* out) { lane_batch(config, step, first, in, out); }));
+      if (after) after(runner, step);
+    }
+    const std::lock_guard lock(mutex);
+    EXPECT_NO_THROW(check_plan(plan.memory, memory.memory().high_water())) << "rank " << world.rank();
+    if (result.steps.empty()) result.steps = mine;
+    for (size_t i = 0; i < mine.size(); ++i) {
+      EXPECT_EQ(mine[i].loss, result.steps[i].loss) << "rank " << world.rank();
+      EXPECT_EQ(mine[i].grad_norm, result.steps[i].grad_norm) << "rank " << world.rank();
+      EXPECT_EQ(mine[i].param_norm, result.steps[i].param_norm) << "rank " << world.rank();
+    }
+    collect(runner.params(), result);
+  });
+  for (const auto& [name, values] : result.weights)
+    EXPECT_EQ(std::count(values.begin(), values.end(), kUnset), 0) << name << " has elements that no rank holds";
+  return result;
+}
+
+}  // namespace hlat

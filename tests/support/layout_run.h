@@ -1,0 +1,33 @@
+// Trains a tiny model on a mesh of ranks that are threads, and gathers what it came to, for comparison with one rank.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "parallel/mesh.h"
+#include "plan/dry_run.h"
+#include "train/step_runner.h"
+
+namespace hlat {
+
+struct LayoutResult {
+  std::vector<StepResult> steps;                       // of rank 0; all ranks must agree
+  std::map<std::string, std::vector<double>> weights;  // global tensors, put together from the ranks' slices
+};
+
+// Heads, ffn and vocabulary that few degrees divide.
+Config layout_config();
+
+// Deterministic tokens for lanes [first, first + micro_batch): functions of step and lane alone.
+void lane_batch(const Config& config, int64_t step, int64_t first, int32_t* inputs, int32_t* targets);
+
+// Called on every rank after each step, for tests that plant faults.
+using AfterStep = std::function<void(StepRunner& runner, int64_t step)>;
+
+// Runs the config's mesh for `steps` steps. Fails the current test when a rank's high-water mark differs from its plan or
+// when ranks disagree on a result, and holds replicas of weights against each other bit by bit.
+LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& after = {});
+
+}  // namespace hlat
