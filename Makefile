@@ -9,7 +9,7 @@ CTEST   = ctest --no-tests=error -j $(JOBS)
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test test-asan test-gcc13 test-tier-long test-long lint tidy format bench clean help
+.PHONY: build run test test-gpu test-asan test-gcc13 test-tier-long test-long lint tidy format bench clean help
 
 build: ## build build/hlat
 	@tools/setup.sh build
@@ -22,6 +22,11 @@ test: ## build everything and run the fast tests
 	@tools/setup.sh build test
 	@tools/build.sh release all
 	@$(CTEST) --preset release --output-log build/ctest.log
+
+test-gpu: ## build, then run the tests of the cuda backend on this machine's GPU
+	@tools/setup.sh build test
+	@tools/build.sh release unit_tests
+	@build/tests/unit_tests --gtest_brief=1 --gtest_filter='*cuda*:Cuda.*'
 
 test-asan: ## unit tests with address and undefined-behaviour sanitizers
 	@tools/setup.sh build test

@@ -14,7 +14,9 @@ inline void cuda_check(cudaError_t status, const char* call, const char* file, i
   fail("CUDA: {} ({}) in {}, {}:{}", cudaGetErrorString(status), cudaGetErrorName(status), call, file, line);
 }
 
-inline void check_launch(const char* kernel) { cuda_check(cudaGetLastError(), kernel, "launch", 0); }
+inline void check_launch(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  cuda_check(cudaGetLastError(), "a kernel launch", file, line);
+}
 
 }  // namespace hlat
 
