@@ -1,10 +1,23 @@
 #include "backend/cpu/isa.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "base/error.h"
 
 namespace hlat {
+
+namespace {
+
+// The kernel gives the tile registers' memory to a process that asks; it refuses where it does not know them.
+bool tiles_permitted() {
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+}  // namespace
 
 std::vector<std::string> available_isas() {
   __builtin_cpu_init();
@@ -12,6 +25,9 @@ std::vector<std::string> available_isas() {
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const bool amx = avx512 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("amx-tile") &&
+                   __builtin_cpu_supports("amx-bf16") && tiles_permitted();
+  if (amx) isas.emplace_back("amx");
   if (avx512) isas.emplace_back("avx512");
   if (avx2) isas.emplace_back("avx2");
   isas.emplace_back("generic");
@@ -23,6 +39,7 @@ const CpuKernels& select_kernels(std::string_view isa) {
   const std::string name = isa == "auto" ? isas.front() : std::string(isa);
   for (const auto& have : isas) {
     if (have != name) continue;
+    if (name == "amx") return amx::kernels();
     if (name == "avx512") return avx512::kernels();
     if (name == "avx2") return avx2::kernels();
     return generic::kernels();
@@ -44,7 +61,8 @@ std::string describe_cpu(const CpuKernels& kernels) {
                      : isa == dnnl::cpu_isa::avx2_vnni        ? "avx2_vnni"
                      : isa == dnnl::cpu_isa::avx2             ? "avx2"
                                                               : "below avx2";
-  return fmt::format("own kernels {}, oneDNN {}, bf16 matmul {}", kernels.name, name, has_native_bf16() ? "native" : "widened to f32");
+  const char* bf16 = kernels.gemm_block != nullptr ? "own" : has_native_bf16() ? "native" : "widened to f32";
+  return fmt::format("own kernels {}, oneDNN {}, bf16 matmul {}", kernels.name, name, bf16);
 }
 
 }  // namespace hlat
