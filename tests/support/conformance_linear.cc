@@ -72,12 +72,13 @@ void add_matmul_rows(Table& table) {
       add_matmul_row(table, c);
     }
   }
-  // Several chunks of k, of rows and of columns in a product that packs its operands by chunks.
+  // Several chunks of k and of columns, many blocks of rows, in a product that packs its operands by chunks.
   add_matmul_row(table, {.m = 33, .n = 70, .k = 5000});
   add_matmul_row(table, {.m = 33, .n = 70, .k = 5000, .accumulate = true, .strided = true});
   add_matmul_row(table, {.m = 33, .n = 70, .k = 5000, .trans_a = true, .trans_b = true, .accumulate = true, .wide_sum = true});
-  add_matmul_row(table, {.m = 1000, .n = 40, .k = 4200, .trans_a = true});
-  add_matmul_row(table, {.m = 40, .n = 2000, .k = 4200, .trans_b = true, .accumulate = true});
+  add_matmul_row(table, {.m = 700, .n = 40, .k = 70, .trans_a = true});
+  add_matmul_row(table, {.m = 2, .n = 2100, .k = 4200});
+  add_matmul_row(table, {.m = 2, .n = 2100, .k = 4200, .trans_b = true, .accumulate = true});
 }
 
 // alias: 0 separate, 1 y is a, 2 y is b

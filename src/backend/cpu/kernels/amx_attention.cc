@@ -17,12 +17,8 @@ void pack_side(const AttentionPackArgs& a, int64_t offset, void* rows, void* col
   for (int64_t key = 0, t = 0; key < a.seq; key += kTile, ++t) {
     const int64_t count = least(kTile, a.seq - key);
     const b16* src = static_cast<const b16*>(a.qkv) + key * a.row + offset;
-    for (int64_t p = 0; rows != nullptr && p < kTilePanels; ++p)
-      pack_a(static_cast<b16*>(rows) + t * tile_size + p * panels * kStep, src + p * kPanel * a.row, a.row, false, count - p * kPanel,
-             a.head_dim, panels);
-    for (int64_t p = 0; columns != nullptr && p < panels; ++p)
-      pack_a(static_cast<b16*>(columns) + t * tile_size + p * kTilePanels * kStep, src + p * kPanel, a.row, true, a.head_dim - p * kPanel,
-             count, kTilePanels);
+    if (rows != nullptr) pack_a(static_cast<b16*>(rows) + t * tile_size, src, a.row, false, count, kTilePanels, a.head_dim, panels);
+    if (columns != nullptr) pack_a(static_cast<b16*>(columns) + t * tile_size, src, a.row, true, a.head_dim, panels, count, kTilePanels);
   }
 }
 
@@ -95,9 +91,7 @@ void forward(const AttentionForwardArgs& a) {
   const float c = a.scale * kLog2E;
   Running run;
   for (int64_t r = 0; r < kTile; ++r) run.peak[r] = -1e30f, run.total[r] = 0;
-  for (int64_t i = 0; i < kTilePanels; ++i)
-    pack_b(q + i * panels * kStep, static_cast<const b16*>(a.q) + i * kPanel * a.q_row, a.q_row, true, a.rows - i * kPanel, a.head_dim,
-           panels);
+  pack_b(q, static_cast<const b16*>(a.q), a.q_row, true, a.rows, kTilePanels, a.head_dim, panels);
   const int64_t last = a.first / kTile;
   for (int64_t t = 0; t <= last; ++t) {
     tile_product(s, kTile, k_tiles + t * kTile * head, kTilePanels, q, kTilePanels, panels, false);

@@ -39,10 +39,8 @@ void pack_rows(b16* across, b16* along, const void* rows, int64_t row, int64_t s
   for (int64_t first = 0; first < seq; first += kTile) {
     const b16* src = static_cast<const b16*>(rows) + first * row;
     const int64_t count = least(kTile, seq - first), at = first * panels * kPanel;
-    for (int64_t p = 0; p < kTilePanels; ++p)
-      pack_b(across + at + p * panels * kStep, src + p * kPanel * row, row, true, count - p * kPanel, head_dim, panels);
-    for (int64_t p = 0; p < panels; ++p)
-      pack_b(along + at + p * kTilePanels * kStep, src + p * kPanel, row, false, head_dim - p * kPanel, count, kTilePanels);
+    pack_b(across + at, src, row, true, count, kTilePanels, head_dim, panels);
+    pack_b(along + at, src, row, false, head_dim, panels, count, kTilePanels);
   }
 }
 

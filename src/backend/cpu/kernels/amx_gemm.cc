@@ -1,13 +1,10 @@
-// Matrix product on AMX tiles, single-threaded: one block of C from panels packed before (amx_matmul.cc cuts the work).
-// k is walked in runs whose panel of B stays in the first-level cache while the panels of A pass by from the second level;
-// sums of the whole block are kept in f32, 32 x 32 at a time, and leave for C after the last run.
+// Matrix product on AMX tiles, single-threaded: one block of C from panels packed before (amx_matmul.cc cuts the work). The
+// panels of A stay in the second-level cache while those of B pass by. Every 32 x 32 of C is summed over all of k in registers.
 #include "backend/cpu/kernels/amx_product.h"
 #include "backend/cpu/kernels/declare.h"
 
 namespace hlat::HLAT_ISA {
 namespace {
-
-constexpr int64_t kRun = 16;  // steps: a panel of 32 KiB
 
 inline __m512 load_out(const float* p, __mmask16 m) { return _mm512_maskz_loadu_ps(m, p); }
 inline __m512 load_out(const b16* p, __mmask16 m) {
@@ -35,24 +32,23 @@ void finish(const GemmBlockArgs& g, const float* sums, int64_t row, int64_t col)
 void gemm_block(const GemmBlockArgs& g) {
   const TileScope tiles;
   const int64_t a_panels = steps_of(g.rows), b_panels = steps_of(g.cols), panel = g.steps * kStep;
-  const int64_t runs = g.steps > kRun ? (g.steps + kRun - 1) / kRun : 1;
-  for (int64_t run = 0; run < runs; ++run) {
-    const int64_t begin = g.steps * run / runs, count = g.steps * (run + 1) / runs - begin;
-    for (int64_t j = 0; j < b_panels; ++j)
-      for (int64_t i = 0; i < a_panels; ++i) {
-        float* sums = g.work + (runs == 1 ? 0 : (j * a_panels + i) * kStep);
-        tile_block32(sums, kPanel, g.a + i * panel + begin * kStep, g.b + j * panel + begin * kStep, count, run > 0);
-        if (run + 1 < runs) continue;
-        if (g.c_bf16)
-          finish<b16>(g, sums, i * kPanel, j * kPanel);
-        else
-          finish<float>(g, sums, i * kPanel, j * kPanel);
-      }
-  }
+  const int64_t share = (kPanel + a_panels - 1) / a_panels;
+  alignas(64) float sums[kStep];
+  for (int64_t j = 0; j < b_panels; ++j)
+    for (int64_t i = 0; i < a_panels; ++i) {
+      const b16* b = g.b + j * panel;
+      // The next panel of B is fetched meanwhile, a share in each product.
+      const Ahead ahead{b + panel + i * share * g.steps * kPanel, j + 1 < b_panels ? share : 0};
+      tile_block32(sums, kPanel, g.a + i * panel, b, g.steps, false, ahead);
+      if (g.c_bf16)
+        finish<b16>(g, sums, i * kPanel, j * kPanel);
+      else
+        finish<float>(g, sums, i * kPanel, j * kPanel);
+    }
 }
 
-void gemm_pack_a(const GemmPackArgs& p) { pack_a(p.dst, p.src, p.ld, p.transposed, p.lines, p.k, steps_of(p.k)); }
-void gemm_pack_b(const GemmPackArgs& p) { pack_b(p.dst, p.src, p.ld, p.transposed, p.lines, p.k, steps_of(p.k)); }
+void gemm_pack_a(const GemmPackArgs& p) { pack_a(p.dst, p.src, p.ld, p.transposed, p.lines, steps_of(p.lines), p.k, steps_of(p.k)); }
+void gemm_pack_b(const GemmPackArgs& p) { pack_b(p.dst, p.src, p.ld, p.transposed, p.lines, steps_of(p.lines), p.k, steps_of(p.k)); }
 
 }  // namespace
 

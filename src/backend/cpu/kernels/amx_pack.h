@@ -58,38 +58,55 @@ inline void interleave_step(b16* dst, const b16* src, int64_t ld, int64_t valid,
   }
 }
 
-// Lines 32 further on, which the next step reads: a hardware prefetcher does not follow such strides.
-inline void prefetch_step(const b16* src, int64_t ld, int64_t valid) {
-  for (int64_t r = 0; r < least(valid, kPanel); ++r) _mm_prefetch(reinterpret_cast<const char*>(src + r * ld), _MM_HINT_T0);
+// Lines that a later step reads: the hardware's prefetchers follow neither so many lines at once nor long strides.
+inline void prefetch_lines(const b16* src, int64_t ld, int64_t lines) {
+  for (int64_t r = 0; r < least(lines, kPanel); ++r) _mm_prefetch(reinterpret_cast<const char*>(src + r * ld), _MM_HINT_T0);
 }
 
-// One panel of op(A): `rows` of 32 rows, k of 32 * steps values. Stored as (m, k) lines, or as (k, m) when transposed.
-inline void pack_a(b16* dst, const b16* src, int64_t ld, bool transposed, int64_t rows, int64_t k, int64_t steps) {
-  for (int64_t s = 0; s < steps; ++s, dst += kStep) {
-    const int64_t left = k - s * kPanel;
-    if (!transposed) {
-      copy_step(dst, src + s * kPanel, ld, left > 0 ? rows : 0, first_lanes(left));
-      continue;
-    }
-    const b16* lines = src + s * kPanel * ld;
-    prefetch_step(lines + kPanel * ld, ld, left - kPanel);
-    interleave_step(dst, lines, ld, left, first_lanes(rows));
-    transpose_step(dst, dst, kPanel, kPanel, ~__mmask32{0});
+// Panels of op(A), `steps` steps each, of which the first `rows` rows and k values along k exist. Stored as (m, k) lines, or as (k, m) when
+// transposed.
+inline void pack_a(b16* dst, const b16* src, int64_t ld, bool transposed, int64_t rows, int64_t panels, int64_t k, int64_t steps) {
+  constexpr int64_t kAhead = 4;
+  const int64_t panel = steps * kStep;
+  if (!transposed) {
+    for (int64_t r = 0; r < panels * kPanel; r += kPanel, src += kPanel * ld)
+      for (int64_t s = 0; s < steps; ++s, dst += kStep) {
+        const int64_t left = k - s * kPanel;
+        if (left > kAhead * kPanel) prefetch_lines(src + (s + kAhead) * kPanel, ld, rows - r);
+        copy_step(dst, src + s * kPanel, ld, left > 0 ? rows - r : 0, first_lanes(left));
+      }
+    return;
   }
+  // All panels of a step together: their columns are neighbours in memory.
+  for (int64_t s = 0; s < steps; ++s, src += kPanel * ld, dst += kStep)
+    for (int64_t r = 0; r < panels * kPanel; r += kPanel) {
+      b16* to = dst + r / kPanel * panel;
+      const int64_t left = k - s * kPanel;
+      prefetch_lines(src + kPanel * ld + r, ld, left - kPanel);
+      interleave_step(to, src + r, ld, left, first_lanes(rows - r));
+      transpose_step(to, to, kPanel, kPanel, ~__mmask32{0});
+    }
 }
 
-// One panel of op(B): `cols` of 32 columns. Stored as (k, n) lines, or as (n, k) when transposed.
-inline void pack_b(b16* dst, const b16* src, int64_t ld, bool transposed, int64_t cols, int64_t k, int64_t steps) {
-  for (int64_t s = 0; s < steps; ++s, dst += kStep) {
-    const int64_t left = k - s * kPanel;
-    if (transposed) {
-      transpose_step(dst, src + s * kPanel, ld, left > 0 ? cols : 0, first_lanes(left));
-      continue;
-    }
-    const b16* lines = src + s * kPanel * ld;
-    prefetch_step(lines + kPanel * ld, ld, left - kPanel);
-    interleave_step(dst, lines, ld, left, first_lanes(cols));
+// Panels of op(B), with `cols` columns. Stored as (k, n) lines, or as (n, k) when transposed.
+inline void pack_b(b16* dst, const b16* src, int64_t ld, bool transposed, int64_t cols, int64_t panels, int64_t k, int64_t steps) {
+  constexpr int64_t kAhead = 4;
+  const int64_t panel = steps * kStep;
+  if (transposed) {
+    for (int64_t c = 0; c < panels * kPanel; c += kPanel, src += kPanel * ld)
+      for (int64_t s = 0; s < steps; ++s, dst += kStep) {
+        const int64_t left = k - s * kPanel;
+        if (left > kAhead * kPanel) prefetch_lines(src + (s + kAhead) * kPanel, ld, cols - c);
+        transpose_step(dst, src + s * kPanel, ld, left > 0 ? cols - c : 0, first_lanes(left));
+      }
+    return;
   }
+  for (int64_t s = 0; s < steps; ++s, src += kPanel * ld, dst += kStep)
+    for (int64_t c = 0; c < panels * kPanel; c += kPanel) {
+      const int64_t left = k - s * kPanel;
+      prefetch_lines(src + kPanel * ld + c, ld, left - kPanel);
+      interleave_step(dst + c / kPanel * panel, src + c, ld, left, first_lanes(cols - c));
+    }
 }
 
 }  // namespace

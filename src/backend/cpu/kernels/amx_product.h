@@ -7,8 +7,14 @@
 namespace hlat::HLAT_ISA {
 namespace {
 
+// What will be read soon: `lines` cache lines for every step of a product.
+struct Ahead {
+  const b16* at = nullptr;
+  int64_t lines = 0;
+};
+
 // C (32 x 32 f32, ldc floats from row to row) = or += A panel x B panel over `steps` steps of k.
-inline void tile_block32(float* c, int64_t ldc, const b16* a, const b16* b, int64_t steps, bool accumulate) {
+inline void tile_block32(float* c, int64_t ldc, const b16* a, const b16* b, int64_t steps, bool accumulate, Ahead ahead = {}) {
   const int64_t stride = ldc * static_cast<int64_t>(sizeof(float));
   float* lower = c + 16 * ldc;
   if (accumulate) {
@@ -26,6 +32,8 @@ inline void tile_block32(float* c, int64_t ldc, const b16* a, const b16* b, int6
     tile_load<4>(a, 64);
     tile_load<6>(b, 64);
     tile_multiply<0, 4, 6>();
+    for (int64_t line = 0; line < ahead.lines; ++line, ahead.at += kPanel)
+      _mm_prefetch(reinterpret_cast<const char*>(ahead.at), _MM_HINT_T1);
     tile_load<7>(b + kStep / 2, 64);
     tile_multiply<1, 4, 7>();
     tile_load<5>(a + kStep / 2, 64);

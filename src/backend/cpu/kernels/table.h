@@ -50,9 +50,9 @@ struct AttentionBackwardArgs {
   float* work;
 };
 
-// One panel of an operand of the tile product: 32 rows of op(A) or columns of op(B).
+// Panels of an operand of the tile product: 32 rows of op(A) or columns of op(B) each.
 struct GemmPackArgs {
-  uint16_t* dst;        // 32 x k rounded up to whole steps of 32
+  uint16_t* dst;        // lines x k, both rounded up to 32
   const uint16_t* src;  // first element of the panel
   int64_t ld;
   bool transposed;
@@ -69,7 +69,6 @@ struct GemmBlockArgs {
   bool c_bf16, accumulate;
   const float* start;  // sums to begin with, or null
   int64_t start_row;
-  float* work;  // rows x cols floats, each rounded up to 32
 };
 
 struct AdamwArgs {
