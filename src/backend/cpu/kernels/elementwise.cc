@@ -9,8 +9,13 @@ namespace {
 void widen(float* dst, const b16* src, int64_t n) {
   lanes(n, [&](int64_t i, int64_t m) { store_part(dst + i, load_part(src + i, m), m); });
 }
+// By integer arithmetic in every set: a cast keeps values below 2^-126, which the conversion instruction drops.
 void narrow(b16* dst, const float* src, int64_t n) {
-  lanes(n, [&](int64_t i, int64_t m) { store_part(dst + i, load_part(src + i, m), m); });
+  lanes(n, [&](int64_t i, int64_t m) {
+    b16 out[kLanes];
+    store_bits(out, bf16_bits(load_part(src + i, m)));
+    std::memcpy(dst + i, out, static_cast<size_t>(m) * sizeof(b16));
+  });
 }
 
 void narrow_stochastic(b16* dst, const float* src, int64_t n, int64_t first_element, const uint32_t* key, uint32_t step, uint32_t purpose) {
