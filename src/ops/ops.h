@@ -121,9 +121,10 @@ class Ops {
 
   void sum(Tensor out /*(1) f64*/, Tensor x /*(P)*/);  // kept in f64; of f64 in order of the index
   void sum_squares(Tensor out /*(1) f64*/, Tensor x);  // out = sum of x^2
-  // scale = min(1, max_norm / (sqrt(sum sq) + 1e-6)), or 1 when max_norm is 0
+  // scale = min(1, max_norm / (sqrt(sum sq) + 1e-6)), or 1 when max_norm is 0; NaN when the sum is not finite
   void clip_scale(Tensor scale /*(1) f32*/, Tensor sq /*(P) f64*/, double max_norm);
-  // One fused pass: unscale, moments, decoupled decay, update, rounding.
+  // One fused pass: unscale, moments, decoupled decay, update, rounding. A scale that is NaN leaves everything as it is (weight_sq is
+  // then NaN): a step with bad gradients does no harm, and the host need not look before the update.
   void adamw(const AdamwTensors& t, const AdamwScalars& s);
 
   void argmax(Tensor out /*(N) i32*/, Tensor logits /*(N, V)*/);  // lowest index wins ties

@@ -70,7 +70,9 @@ class StepRunner {
   void load(const Action& a, const MicroState& s, const FillBatch& fill, StepResult& result);
   void update(int64_t step, double lr);
   CommTime comm_time() const;
-  double reduce_total(size_t index, bool over_tp, bool over_dp);  // sum of a rank's share over the mesh
+  Tensor total(size_t index) const;
+  void sum_over_ranks(Tensor t, bool over_tp, bool over_dp);
+  void read_totals(int64_t step, StepResult& result) const;
   void check_finite(int64_t step, double loss, double grad_sq) const;
 
   Config config_;

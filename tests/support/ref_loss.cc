@@ -69,10 +69,12 @@ void RefOps::do_sum_squares(Tensor out, Tensor x) {
 void RefOps::do_clip_scale(Tensor scale, Tensor sq, double max_norm) {
   double sum = 0;
   for (int64_t i = 0; i < sq.dim(0); ++i) sum += row(sq)[i];
-  store_f64(scale, 0, max_norm == 0 ? 1 : std::min(1.0, max_norm / (std::sqrt(sum) + 1e-6)));
+  const double factor = max_norm == 0 ? 1 : std::min(1.0, max_norm / (std::sqrt(sum) + 1e-6));
+  store_f64(scale, 0, std::isfinite(sum) ? factor : std::nan(""));
 }
 
 void RefOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s) {
+  if (std::isnan(load_f64(t.scale, 0))) return store_f64(t.weight_sq, 0, std::nan(""));
   const double b1 = static_cast<double>(s.beta1);
   const double b2 = static_cast<double>(s.beta2);
   const double lr = static_cast<double>(s.lr);

@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <limits>
 
 #include "backend/cpu/cpu_ops.h"
 
@@ -42,10 +43,14 @@ void CpuOps::do_clip_scale(Tensor scale, Tensor sq, double max_norm) {
   double total = 0;
   for (int64_t i = 0; i < sq.numel(); ++i) total += sq.as<double>()[i];
   const double factor = max_norm > 0 ? max_norm / (std::sqrt(total) + 1e-6) : 1.0;
-  *scale.as<float>() = static_cast<float>(std::min(1.0, factor));
+  *scale.as<float>() = std::isfinite(total) ? static_cast<float>(std::min(1.0, factor)) : std::numeric_limits<float>::quiet_NaN();
 }
 
 void CpuOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s) {
+  if (std::isnan(*t.scale.as<float>())) {
+    *t.weight_sq.as<double>() = std::numeric_limits<double>::quiet_NaN();
+    return;
+  }
   const auto key = philox_key({s.seed, s.stream});
   AdamwArgs args{};
   args.weight = t.weight.data;
