@@ -119,8 +119,8 @@ class Ops {
   // Element e of the tensor is std * normal(key, map.global(e)).
   void fill_normal(Tensor t, double std, NoiseKey key, ElementMap map = {});
 
-  void sum(Tensor out /*(1) f64*/, Tensor x /*(P) f64*/);  // in order of the index
-  void sum_squares(Tensor out /*(1) f64*/, Tensor x);      // out = sum of x^2
+  void sum(Tensor out /*(1) f64*/, Tensor x /*(P)*/);  // kept in f64; of f64 in order of the index
+  void sum_squares(Tensor out /*(1) f64*/, Tensor x);  // out = sum of x^2
   // scale = min(1, max_norm / (sqrt(sum sq) + 1e-6)), or 1 when max_norm is 0
   void clip_scale(Tensor scale /*(1) f32*/, Tensor sq /*(P) f64*/, double max_norm);
   // One fused pass: unscale, moments, decoupled decay, update, rounding.

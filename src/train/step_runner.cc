@@ -47,6 +47,7 @@ StepRunner::StepRunner(const Config& config, const Precision& precision, const M
       tape_(memory, config.train.recompute),
       optimizer_{config.optim, config.run.seed},
       sync_(params_, mesh, config.parallel.zero1),
+      health_(params_, mesh, config.parallel.zero1, config.parallel.health_every, ops, device, memory[Purpose::io]),
       links_(mesh.pp(), memory[Purpose::comm], precision.compute, {rows_of(config, mesh), config.model.hidden},
              static_cast<int>(config.parallel.chunks)) {
   Region& io = memory[Purpose::io];
@@ -180,7 +181,8 @@ StepResult StepRunner::step(int64_t step, double lr, const FillBatch& fill) {
   StepResult result;
   const CommTime before = comm_time();
   ops_.fill(loss_sum_, 0);
-  sync_.begin_step();
+  result.checked = health_.due(step);
+  sync_.begin_step(result.checked ? &health_ : nullptr);
   for (const Action& a : schedule_.actions) {
     if (a.kind == ActionKind::forward)
       run_forward(a, fill, result);
@@ -189,6 +191,7 @@ StepResult StepRunner::step(int64_t step, double lr, const FillBatch& fill) {
   }
   links_.flush();
   sync_.finish();
+  if (result.checked) health_.check_gradients(step);
 
   const bool zero1 = config_.parallel.zero1;
   optimizer_.measure(ops_, params_, scalars_, totals_.rows(kGradSq, kGradSq + 1));
@@ -199,6 +202,7 @@ StepResult StepRunner::step(int64_t step, double lr, const FillBatch& fill) {
   if (device_ != nullptr) check_finite(step, result.loss, grad_sq);
   optimizer_.clip(ops_, scalars_, totals_.rows(kGradSq, kGradSq + 1));
   update(step, lr);
+  if (result.checked) health_.check_weights(step);
   result.grad_norm = std::sqrt(grad_sq);
   result.param_norm = std::sqrt(reduce_total(kWeightSq, true, zero1));
   const CommTime after = comm_time();

@@ -90,6 +90,9 @@ TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& ba
                         .comm_s = r.comm_s,
                         .comm_wait_s = r.comm_wait_s};
     if (out.folder != nullptr) out.folder->record(m);
+    // The sums over the mesh since the check end only when all ranks have passed it.
+    if (out.folder != nullptr && r.checked)
+      out.folder->log().info("step {}: the replicas on {} ranks hold equal weights and gradients", step, mesh.shape().ranks());
     if (out.progress != nullptr) out.progress->step(m);
     tally.add(m, tokens_per_step);
     if (step == 1) {

@@ -56,6 +56,8 @@ class CpuOps final : public Ops {
   void do_checksum(Tensor out, Tensor x) override;
 
  private:
+  double sum_of(Tensor x, double (*kernel)(const void* x, int64_t n));
+
   const CpuKernels& kernels_;
   Threads threads_;
   std::unique_ptr<CpuMatmul> matmul_;

@@ -15,23 +15,26 @@ int64_t sum_parts(int64_t n) { return std::clamp<int64_t>(n / kSumGrain, 1, kSum
 
 }  // namespace
 
-void CpuOps::do_sum_squares(Tensor out, Tensor x) {
+double CpuOps::sum_of(Tensor x, double (*kernel)(const void*, int64_t)) {
   const int64_t n = x.numel(), parts = sum_parts(n);
   std::array<double, kSumParts> part{};
   threads_.ranges(parts, 1, [&](int64_t first, int64_t last) {
     for (int64_t p = first; p < last; ++p) {
       const int64_t begin = n * p / parts, end = n * (p + 1) / parts;
-      part[static_cast<size_t>(p)] = kernels_.sum_squares[elem(x.dtype)](at(x, begin), end - begin);
+      part[static_cast<size_t>(p)] = kernel(at(x, begin), end - begin);
     }
   });
   double total = 0;
   for (const double p : part) total += p;
-  *out.as<double>() = total;
+  return total;
 }
 
+void CpuOps::do_sum_squares(Tensor out, Tensor x) { *out.as<double>() = sum_of(x, kernels_.sum_squares[elem(x.dtype)]); }
+
 void CpuOps::do_sum(Tensor out, Tensor x) {
-  double total = 0;
-  for (int64_t i = 0; i < x.numel(); ++i) total += x.as<double>()[i];
+  double total = x.dtype == DType::f64 ? 0 : sum_of(x, kernels_.sum[elem(x.dtype)]);
+  if (x.dtype == DType::f64)
+    for (int64_t i = 0; i < x.numel(); ++i) total += x.as<double>()[i];
   *out.as<double>() = total;
 }
 

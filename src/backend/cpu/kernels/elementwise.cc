@@ -31,6 +31,17 @@ void add(void* y, const void* a, const void* b, int64_t n) {
   lanes(n, [&](int64_t i, int64_t m) { store_part(out + i, load_part(p + i, m) + load_part(q + i, m), m); });
 }
 
+template <class T>
+double sum_wide(const void* x, int64_t n) {
+  typedef double vd __attribute__((vector_size(kLanes * 8)));
+  const auto* p = static_cast<const T*>(x);
+  vd acc{};
+  lanes(n, [&](int64_t i, int64_t m) { acc += __builtin_convertvector(load_part(p + i, m), vd); });
+  double total = 0;
+  for (int k = 0; k < kLanes; ++k) total += acc[k];
+  return total;
+}
+
 // f32 within short runs, f64 across them.
 template <class T>
 double sum_squares(const void* x, int64_t n) {
@@ -108,6 +119,8 @@ void fill_elementwise(CpuKernels& k) {
   k.narrow_stochastic = narrow_stochastic;
   k.add[0] = add<float>;
   k.add[1] = add<b16>;
+  k.sum[0] = sum_wide<float>;
+  k.sum[1] = sum_wide<b16>;
   k.sum_squares[0] = sum_squares<float>;
   k.sum_squares[1] = sum_squares<b16>;
   k.rope[0] = rope<float>;

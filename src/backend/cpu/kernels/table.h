@@ -72,6 +72,7 @@ struct CpuKernels {
   void (*narrow_stochastic)(uint16_t* dst, const float* src, int64_t n, int64_t first_element, const uint32_t* key, uint32_t step,
                             uint32_t purpose);
   void (*add[2])(void* y, const void* a, const void* b, int64_t n);
+  double (*sum[2])(const void* x, int64_t n);  // in f64
   double (*sum_squares[2])(const void* x, int64_t n);
   // Part of the sum of Ops::checksum: `bytes` from word first_word on; only the last word may be short.
   uint64_t (*checksum)(const void* x, int64_t bytes, int64_t first_word);
