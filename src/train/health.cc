@@ -4,7 +4,7 @@ namespace hlat {
 
 namespace {
 
-// The ranks of the mesh that differ from `coord` in one coordinate, which takes the values of `part`.
+// The ranks of the mesh that differ from this one at most in one coordinate: it takes `part.count` values from part.begin on.
 std::vector<int> members(const Mesh& mesh, int MeshCoord::*axis, const Part& part, int stride = 1) {
   std::vector<int> ranks;
   MeshCoord c = mesh.coord();
@@ -44,9 +44,9 @@ Health::Health(const ParamStore& params, const Mesh& mesh, bool zero1, int64_t e
                         items_of(params, [](const ParamSpec& s) { return s.kv_shared_from; }), io);
   partial_.emplace_back(mesh.ends(), stages, params, items_of(params, [](const ParamSpec& s) { return s.ends_shared ? 0 : -1; }), io);
   const std::vector<int> replicas = members(mesh, &MeshCoord::dp, {0, shape.dp});
-  dp_.emplace_back(mesh.dp(), replicas, params, items_of(params, [](const ParamSpec&) { return 0; }), io);
-  sums_.emplace_back(mesh.dp(), replicas, params, io);
-  bool alone = dp_[0].items().empty();
+  dp_.emplace(mesh.dp(), replicas, params, items_of(params, [](const ParamSpec&) { return 0; }), io);
+  sums_.emplace(mesh.dp(), replicas, params, io);
+  bool alone = dp_->items().empty();
   for (const Replicas& r : partial_) alone = alone && r.items().empty();
   if (alone) every_ = 0;
 }
@@ -57,7 +57,7 @@ void Health::before_reduction(size_t bucket) const {
       const Replicas::Item& item = r.items()[i];
       if (bucket_of_[static_cast<size_t>(item.param)] == bucket) r.take(ops_, i, Replicas::shared_rows(item, params_.grad(item.param)));
     }
-  for (const SumCheck& s : sums_) s.before(ops_, bucket);
+  sums_->before(ops_, bucket);
 }
 
 void Health::take_weights(const Replicas& r) const {
@@ -70,13 +70,11 @@ void Health::compare_gradients(const Replicas& r, int64_t step) const {
 
 void Health::check_gradients(int64_t step) const {
   for (const Replicas& r : partial_) compare_gradients(r, step);
-  for (const Replicas& r : dp_) {
-    if (zero1_) continue;
-    for (size_t i = 0; i < r.items().size(); ++i) r.take(ops_, i, params_.grad(r.items()[i].param));
-    compare_gradients(r, step);
+  if (!zero1_) {
+    for (size_t i = 0; i < dp_->items().size(); ++i) dp_->take(ops_, i, params_.grad(dp_->items()[i].param));
+    compare_gradients(*dp_, step);
   }
-  for (const SumCheck& s : sums_)
-    if (const auto wrong = s.difference(ops_, *device_)) fail("step {}: {}; the weights are those of step {}", step, *wrong, step - 1);
+  if (const auto wrong = sums_->difference(ops_, *device_)) fail("step {}: {}; the weights are those of step {}", step, *wrong, step - 1);
 }
 
 void Health::check_weights(int64_t step) const {
@@ -85,7 +83,7 @@ void Health::check_weights(int64_t step) const {
     if (const auto words = r.difference(*device_, "weights")) fail("step {}: {}", step, *words);
   };
   for (const Replicas& r : partial_) check(r);
-  for (const Replicas& r : dp_) check(r);
+  check(*dp_);
 }
 
 }  // namespace hlat

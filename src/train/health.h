@@ -12,6 +12,7 @@
 // any other; between checks nothing is computed or sent.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "parallel/mesh.h"
@@ -44,8 +45,8 @@ class Health {
   bool zero1_;
   std::vector<size_t> bucket_of_;  // by parameter
   std::vector<Replicas> partial_;  // over tp, kv, ends
-  std::vector<Replicas> dp_;       // one, none when nothing is ever checked
-  std::vector<SumCheck> sums_;     // likewise
+  std::optional<Replicas> dp_;     // none of these when nothing is ever checked
+  std::optional<SumCheck> sums_;
 };
 
 }  // namespace hlat
