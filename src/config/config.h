@@ -88,7 +88,7 @@ struct DataConfig {
 
 struct DeviceConfig {
   std::string backend = "auto";  // auto | cpu
-  int64_t threads = 0;           // 0: all cores this process may use
+  int64_t threads = 0;           // 0: its cores / local ranks that share them
   std::string isa = "auto";      // own CPU kernels: auto | amx | avx512 | avx2 | generic
   bool operator==(const DeviceConfig&) const = default;
 };
