@@ -9,7 +9,7 @@ set -eu
 dir=${1:-build}
 objects=0
 bad=0
-for isa in generic avx2 avx512; do
+for isa in generic avx2 avx512 amx; do
   for object in "$dir/CMakeFiles/hlat_kernels_$isa.dir/src/backend/cpu/kernels"/*.o; do
     [ -e "$object" ] || continue
     objects=$((objects + 1))

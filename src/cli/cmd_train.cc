@@ -35,7 +35,7 @@ void check_data(const Config& config, const EmbeddedCorpus& corpus) {
 }
 
 std::string summary_text(const Config& config, const TrainSummary& s) {
-  std::string text = fmt::format("\ntrained {} steps in {}\n", s.steps, format_duration(s.seconds));
+  std::string text = fmt::format("\ntrained {} step{} in {}\n", s.steps, s.steps == 1 ? "" : "s", format_duration(s.seconds));
   text += fmt::format("  final loss   {:.4f} (mean of the last {}), floor {:.4f}: {:+.1f}%\n", s.loss, s.loss_steps, s.floor,
                       100.0 * (s.loss / s.floor - 1.0));
   text += fmt::format("  speed        {} tokens/s, MFU {:.1f}%, HFU {:.1f}% of the measured matmul rate\n", format_count(s.tokens_per_s),
@@ -62,7 +62,8 @@ nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s)
 }
 
 // What rank 0 writes before the first step.
-std::unique_ptr<RunFolder> open_folder(const Config& config, const std::string& machine, const std::vector<Plan>& stages, double peak) {
+std::unique_ptr<RunFolder> open_folder(const Config& config, const Session& session, const std::string& machine,
+                                       const std::vector<Plan>& stages, double peak) {
   auto folder = std::make_unique<RunFolder>(config.run.dir, to_yaml(config), config.run.tensorboard);
   const Plan& plan = fullest(stages);
   folder->log().info("{}", machine);
@@ -70,6 +71,7 @@ std::unique_ptr<RunFolder> open_folder(const Config& config, const std::string& 
   folder->log().info("plan\n{}", plan_table(config, stages));
   if (config.train.precision == PrecisionKind::bf16)
     folder->log().warn("precision bf16 rounds every update to the nearest bf16 and is known to diverge; bf16_sr and mixed do not");
+  if (!session.advice().empty()) folder->log().warn("{}", session.advice());
   const std::string mesh = plan.mesh.ranks() > 1 ? "\n" + mesh_text(config) : "";
   fmt::print(stderr, "{}{}\n{} parameters, planned memory {}{}, run folder {}\n", machine, mesh,
              format_count(static_cast<double>(plan.parameters)), format_bytes(plan.memory.total()),
@@ -99,7 +101,8 @@ void run_rank(const Args& args, const Config& config, const EmbeddedCorpus& corp
     train(config, train_plan, *backend, mesh, corpus, {}, step);
     return;
   }
-  const auto folder = open_folder(config, backend->describe(), stages, peak);
+  const std::string machine = backend->describe() + (session.world().size() > 1 ? ", each rank" : "");
+  const auto folder = open_folder(config, session, machine, stages, peak);
   Progress progress(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
   const TrainSummary summary = train(config, train_plan, *backend, mesh, corpus, {folder.get(), &progress}, step);
   const std::string text = summary_text(config, summary);
@@ -117,7 +120,7 @@ void run(const Args& args) {
   check_data(config, corpus);
   Session session(launch, config.parallel.timeout_s);
   int64_t step = 0;
-  run_on_ranks(session, step, [&] { run_rank(args, config, corpus, session, step); });
+  run_on_ranks(session, config, step, [&] { run_rank(args, config, corpus, session, step); });
 }
 
 }  // namespace

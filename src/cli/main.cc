@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <exception>
-#include <thread>
+#include <iostream>
+#include <sstream>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -21,13 +22,18 @@ namespace {
 
 using namespace hlat;  // NOLINT(google-build-using-namespace)
 
-// Bad input is the same on every rank of a job: rank 0 tells.
-bool speaks() {
-  try {
-    return this_launch().rank == 0;
-  } catch (const std::exception&) {
-    return true;
-  }
+// Ranks other than 0 keep what everybody would print to themselves; only the failure of one rank is told by that rank.
+void stay_silent() {
+  if (std::freopen("/dev/null", "w", stdout) == nullptr) hlat::fail("cannot open /dev/null");
+}
+
+// What a failure that is the same on all ranks comes to on this one.
+int usage(bool speaks, const std::string& text) {
+  if (speaks)
+    fmt::print(stderr, "{}\n", text);
+  else
+    let_rank_0_speak();
+  return kUsage;
 }
 
 void run(int argc, char** argv, CLI::App& app) {
@@ -47,18 +53,21 @@ void run(int argc, char** argv, CLI::App& app) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is then a failed write, with a message
   CLI::App app("Pre-trains Llama-family language models.", "hlat");
+  const bool speaks = speaks_for_all();
   try {
+    if (!speaks) stay_silent();
     run(argc, argv, app);
     return kOk;
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kOk : kUsage;  // --help and --version arrive here too
+    std::ostringstream text;
+    if (app.exit(e, std::cout, text) == 0) return kOk;  // --help and --version arrive here too
+    std::string line = text.str();
+    while (line.ends_with('\n')) line.pop_back();
+    return usage(speaks, line);
   } catch (const hlat::UsageError& e) {
-    if (speaks())
-      fmt::print(stderr, "{}\n", e.what());
-    else
-      std::this_thread::sleep_for(std::chrono::seconds(2));  // a launcher ends the job with the first rank that leaves
-    return kUsage;
+    return usage(speaks, e.what());
   } catch (const hlat::CheckFailed& e) {
     fmt::print(stderr, "hlat: {}\nhlat: this is a bug in hlat\n", e.what());
     return kBug;

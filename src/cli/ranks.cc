@@ -2,26 +2,39 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
+#include "base/rng.h"
 #include "cli/exit_code.h"
+#include "config/print.h"
 
 namespace hlat {
 
 namespace {
 
-// All ranks read the same input, so rank 0 speaks for them and ends the job; the others only speak when it does not.
-void let_rank_0_speak(const Session& session) {
-  if (session.rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(5));
+// A host with an old copy of the file, or a rank with other words, would train something else or wait forever.
+void check_same(const Session& session, const Config& config) {
+  Config shared = config;
+  shared.device = {};
+  uint64_t mine = hash_name(to_yaml(shared));
+  std::vector<uint64_t> all(static_cast<size_t>(session.world().size()));
+  const auto words = [](uint64_t* p, int64_t count) { return Tensor::contiguous(p, DType::i32, {count, 2}); };
+  session.world().all_gather(words(all.data(), session.world().size()), words(&mine, 1));
+  const auto other = std::find_if(all.begin(), all.end(), [&](uint64_t h) { return h != all[0]; });
+  if (other != all.end())
+    throw UsageError(fmt::format("rank {} has another config than rank 0; give all ranks the same config file, overrides and hlat",
+                                 other - all.begin()));
 }
 
 }  // namespace
 
-void run_on_ranks(Session& session, const int64_t& step, const std::function<void()>& body) {
+void run_on_ranks(Session& session, const Config& config, const int64_t& step, const std::function<void()>& body) {
   if (session.world().size() == 1) return body();
   const auto end = [&](const char* what, int code) {
     const std::string when = step > 0 ? fmt::format(", step {}", step) : "";
@@ -30,10 +43,11 @@ void run_on_ranks(Session& session, const int64_t& step, const std::function<voi
     session.abort(code);
   };
   try {
+    check_same(session, config);
     body();
     session.world().barrier();  // nobody leaves while another still needs it
   } catch (const UsageError& e) {
-    let_rank_0_speak(session);
+    if (session.rank() != 0) let_rank_0_speak();  // and if it has no such problem, this rank speaks
     end(e.what(), kUsage);
   } catch (const CheckFailed& e) {
     end(fmt::format("{}\nhlat: this is a bug in hlat", e.what()).c_str(), kBug);
@@ -43,7 +57,20 @@ void run_on_ranks(Session& session, const int64_t& step, const std::function<voi
 }
 
 Launch this_launch() {
-  return detect_launch([](const char* name) { return std::getenv(name); });
+  const Environment env = [](const char* name) { return std::getenv(name); };
+  const Launch launch = detect_launch(env);
+  check_meets(launch, env);
+  return launch;
 }
+
+bool speaks_for_all() {
+  try {
+    return this_launch().rank == 0;
+  } catch (const std::exception&) {
+    return true;  // variables left over in a shell must not make its commands silent
+  }
+}
+
+void let_rank_0_speak() { std::this_thread::sleep_for(std::chrono::seconds(5)); }
 
 }  // namespace hlat

@@ -4,14 +4,23 @@
 
 #include <functional>
 
+#include "config/config.h"
 #include "runtime/session.h"
 
 namespace hlat {
 
-// `step` is read when the body fails; 0: before the first step. With one rank the exception just passes.
-void run_on_ranks(Session& session, const int64_t& step, const std::function<void()>& body);
+// `step` is read when the body fails; 0: before the first step. With one rank the exception just passes. All ranks must
+// have the same config, but for the device.
+void run_on_ranks(Session& session, const Config& config, const int64_t& step, const std::function<void()>& body);
 
-// How this process was started, from its environment.
+// How this process was started, from its environment. UsageError when its ranks could not meet.
 Launch this_launch();
+
+// All ranks read the same input, so one of them speaks for all: rank 0, or a process whose place is not clear.
+bool speaks_for_all();
+
+// For a rank that has nothing to say about a failure of all: a launcher ends the job with the first rank that leaves, and
+// that must be the one that speaks.
+void let_rank_0_speak();
 
 }  // namespace hlat

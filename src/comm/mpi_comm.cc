@@ -77,6 +77,7 @@ class MpiComm final : public Comm {
   template <class Post>
   uint64_t start(size_t bytes, Pending pending, const Post& post);
   void wait_for(Piece& piece, const Pending& message);
+  int world_rank(int peer) const;
 
   MPI_Comm comm_;
   bool owned_;
@@ -132,7 +133,8 @@ void MpiComm::wait_for(Piece& piece, const Pending& message) {
     if (tries < kSpins) continue;
     if (cancelled_) fail("{}: stopped, with rank {} to hear from: this rank gave up", where(), message.peer);
     if (const std::chrono::duration<double> waited = Clock::now() - start; waited.count() > options_.time_limit_s) {
-      fail("{} ({}): waited {:g} s for rank {}", where(), host_name(), options_.time_limit_s, message.peer);
+      fail("{} ({}): waited {:g} s for rank {}, rank {} of the job: it is stopped, cut off or much slower than its peers", where(),
+           host_name(), options_.time_limit_s, message.peer, world_rank(message.peer));
     }
     if (tries < kSpins + kYields) {
       std::this_thread::yield();
@@ -141,6 +143,18 @@ void MpiComm::wait_for(Piece& piece, const Pending& message) {
       pause = std::min(pause * 5 / 4, kLongestPause);
     }
   }
+}
+
+// A rank of this group among all ranks, as mpirun numbers them.
+int MpiComm::world_rank(int peer) const {
+  MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  int rank = peer;
+  check_mpi(MPI_Comm_group(comm_, &group), where());
+  check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &world), where());
+  check_mpi(MPI_Group_translate_ranks(group, 1, &peer, world, &rank), where());
+  MPI_Group_free(&group);
+  MPI_Group_free(&world);
+  return rank;
 }
 
 std::unique_ptr<Comm> MpiComm::split(int color, int key, std::string name) {

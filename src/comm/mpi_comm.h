@@ -16,9 +16,6 @@ struct MpiOptions {
   size_t max_message_bytes = 1ull << 30;  // longer ones go in pieces: MPI counts in int
 };
 
-// Whether mpirun started this process; also in a build without MPI, where it must not.
-inline bool launched_by_mpi() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
-
 // From MPI_Init to MPI_Finalize: one in a process. Outlives all groups made from its world.
 class MpiSession {
  public:
@@ -31,7 +28,7 @@ class MpiSession {
   [[noreturn]] void abort(int code);  // ends all ranks
 
  private:
-  int exceptions_;
+  [[maybe_unused]] int exceptions_;  // a build without MPI has no use for it
   std::unique_ptr<Comm> world_;
 };
 

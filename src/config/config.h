@@ -88,8 +88,8 @@ struct DataConfig {
 
 struct DeviceConfig {
   std::string backend = "auto";  // auto | cpu | cuda
-  int64_t threads = 0;           // 0: all cores this process may use
-  std::string isa = "auto";      // own CPU kernels: auto | avx512 | avx2 | generic
+  int64_t threads = 0;           // 0: its cores / local ranks that share them
+  std::string isa = "auto";      // own CPU kernels: auto | amx | avx512 | avx2 | generic
   bool operator==(const DeviceConfig&) const = default;
 };
 

@@ -16,8 +16,9 @@ Llama::Llama(const Config& config, const Mesh& mesh) : config_(config.model) {
   };
   if (mesh.first_stage()) embed();
   for (int c = 0; c < count; ++c) {
-    const size_t stage = static_cast<size_t>(c * stages + mesh.coord().pp);
-    Chunk chunk{.layers = layers[stage], .first = stage == 0, .last = stage + 1 == layers.size(), .blocks = {}, .groups = {}};
+    const int stage = c * stages + mesh.coord().pp;  // virtual
+    Chunk chunk{
+        .layers = layers[static_cast<size_t>(stage)], .first = stage == 0, .last = stage + 1 == stages * count, .blocks = {}, .groups = {}};
     chunk.blocks.resize(static_cast<size_t>(chunk.layers.count));
     for (size_t i = 0; i < chunk.blocks.size(); ++i) {
       chunk.groups.push_back(params.next_group());

@@ -119,11 +119,12 @@ class Ops {
   // Element e of the tensor is std * normal(key, map.global(e)).
   void fill_normal(Tensor t, double std, NoiseKey key, ElementMap map = {});
 
-  void sum(Tensor out /*(1) f64*/, Tensor x /*(P) f64*/);  // in order of the index
-  void sum_squares(Tensor out /*(1) f64*/, Tensor x);      // out = sum of x^2
-  // scale = min(1, max_norm / (sqrt(sum sq) + 1e-6)), or 1 when max_norm is 0
+  void sum(Tensor out /*(1) f64*/, Tensor x /*(P)*/);  // kept in f64; of f64 in order of the index
+  void sum_squares(Tensor out /*(1) f64*/, Tensor x);  // out = sum of x^2
+  // scale = min(1, max_norm / (sqrt(sum sq) + 1e-6)), or 1 when max_norm is 0; NaN when the sum is not finite
   void clip_scale(Tensor scale /*(1) f32*/, Tensor sq /*(P) f64*/, double max_norm);
-  // One fused pass: unscale, moments, decoupled decay, update, rounding.
+  // One fused pass: unscale, moments, decoupled decay, update, rounding. A scale that is NaN leaves everything as it is (weight_sq is
+  // then NaN): a step with bad gradients does no harm, and the host need not look before the update.
   void adamw(const AdamwTensors& t, const AdamwScalars& s);
 
   void argmax(Tensor out /*(N) i32*/, Tensor logits /*(N, V)*/);  // lowest index wins ties
@@ -144,7 +145,7 @@ class Ops {
   virtual size_t attention_scratch(const AttentionShape&, DType, bool /*backward*/) const { return 0; }
   virtual size_t rmsnorm_bwd_scratch(int64_t /*rows*/, int64_t /*width*/) const { return 0; }
   virtual size_t embed_bwd_scratch(int64_t /*tokens*/) const { return 0; }
-  // Of the ops that reduce a whole tensor to one number: sum_squares, adamw and checksum.
+  // Of the ops that reduce a whole tensor to one number: sum, sum_squares, adamw and checksum.
   virtual size_t reduce_scratch(int64_t /*elements*/) const { return 0; }
   // Waits for the work of earlier calls, where a backend returns before it is done.
   virtual void finish() {}
@@ -172,7 +173,7 @@ class Ops {
   virtual void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, const ElementMap& map) = 0;
   virtual void do_fill(Tensor t, double value) = 0;
   virtual void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) = 0;
-  virtual void do_sum(Tensor out, Tensor x) = 0;
+  virtual void do_sum(Tensor out, Tensor x, Tensor scratch) = 0;
   virtual void do_sum_squares(Tensor out, Tensor x, Tensor scratch) = 0;
   virtual void do_clip_scale(Tensor scale, Tensor sq, double max_norm) = 0;
   virtual void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) = 0;

@@ -13,9 +13,10 @@ namespace hlat {
 struct ParamSpec {
   std::string name;
   Slice slice;
-  double init_std = 0;  // 0: starts at one (norms)
-  bool decay = true;    // weight decay applies
-  int group = 0;        // gradients of a group are complete at the same time
+  double init_std = 0;    // 0: starts at one (norms)
+  bool decay = true;      // weight decay applies
+  int group = 0;          // gradients of a group are complete at the same time
+  bool tp_whole = false;  // every tp rank holds all of it
   // Replicas that each saw a share of the work; their gradients are summed before anything else:
   bool tp_partial_grad = false;  // all tp ranks, each its own tokens (norms under sequence parallelism)
   int64_t kv_shared_from = -1;   // local rows from here on: the kv group, each its own query heads
@@ -39,8 +40,11 @@ class ParamBuilder {
   }
   // Held whole by every tp rank.
   ParamId add_replicated(std::string name, const Shape& shape, bool decay) {
-    return add(
-        {.name = std::move(name), .slice = Slice::whole(shape, mesh_.coord().tp == 0), .decay = decay, .tp_partial_grad = sequence_});
+    return add({.name = std::move(name),
+                .slice = Slice::whole(shape, mesh_.coord().tp == 0),
+                .decay = decay,
+                .tp_whole = true,
+                .tp_partial_grad = sequence_});
   }
   ParamId add_split(std::string name, const Shape& shape, int dim, std::vector<Piece> pieces, double std) {
     return add({.name = std::move(name), .slice = Slice::of(shape, dim, std::move(pieces)), .init_std = std});

@@ -47,6 +47,8 @@ class ParamStore {
   Tensor weight(ParamId id) const { return weight_[static_cast<size_t>(id)]; }
   Tensor grad(ParamId id) const { return grad_[static_cast<size_t>(id)]; }
 
+  int64_t offset(ParamId id) const { return offset_[static_cast<size_t>(id)]; }  // of its first element in its bucket
+
   // Buckets in the order in which a backward completes them.
   const std::vector<Bucket>& buckets() const { return buckets_; }
   // Those that count in global norms first.

@@ -145,6 +145,16 @@ Launch detect_launch(const Environment& env) {
   return other ? *other : torchrun.value_or(Launch{});
 }
 
-int default_threads(const Launch& launch, int cores) { return std::max(1, cores / std::max(1, launch.local_ranks)); }
+void check_meets(const Launch& launch, const Environment& env) {
+  if (launch.ranks == 1) return;
+  if (launch.by == kTorchrun.by)
+    throw UsageError(
+        fmt::format("RANK and WORLD_SIZE say that this is rank {} of {}, but hlat's ranks meet through MPI: start them with mpirun -n {}, "
+                    "or unset both variables for a run of one process",
+                    launch.rank, launch.ranks, launch.ranks));
+  if (launch.by == "srun" && !text(env, "PMIX_RANK") && !text(env, kHydra.rank))
+    throw UsageError(
+        fmt::format("srun started {} ranks without MPI: start them with srun --mpi=pmix, or with mpirun inside the job", launch.ranks));
+}
 
 }  // namespace hlat

@@ -23,7 +23,8 @@ using Environment = std::function<const char*(const char*)>;
 // Throws Error, naming the variables, when they are malformed or contradict each other.
 Launch detect_launch(const Environment& env);
 
-// An even share of this machine's cores for each rank on it, at least one.
-int default_threads(const Launch& launch, int cores);
+// Several ranks talk through MPI. UsageError, with what to do, when their launcher gave MPI no way to meet: torchrun,
+// variables left over in a shell, or srun without --mpi.
+void check_meets(const Launch& launch, const Environment& env);
 
 }  // namespace hlat

@@ -35,24 +35,27 @@ Session::Session(const Launch& launch, int64_t timeout_s) : host_(host_name()) {
     mpi_ = std::make_unique<MpiSession>(MpiOptions{.time_limit_s = static_cast<double>(timeout_s)});
     world_ = &mpi_->world();
     if (world_->size() != launch.ranks)
-      fail("{} started {} ranks, but MPI sees {}; start them with mpirun, or with srun --mpi=pmix", launch.by, launch.ranks,
-           world_->size());
+      throw UsageError(
+          fmt::format("{} started {} ranks, but the MPI that hlat was built with sees {}: start them with the mpirun of that MPI, or with "
+                      "srun --mpi=pmix",
+                      launch.by, launch.ranks, world_->size()));
   } else {
     self_ = std::make_unique<SelfComm>("world");
     world_ = self_.get();
   }
-  meet_neighbours();
+  meet_neighbours(launch);
 }
 
 Session::~Session() = default;
 
-void Session::meet_neighbours() {
+void Session::meet_neighbours(const Launch& launch) {
   const auto size = static_cast<size_t>(world_->size());
   std::vector<Card> cards(size);
   Card& mine = cards[static_cast<size_t>(rank())];
   mine.host = hash_name(host_);
   CPU_ZERO(&mine.cores);
   if (sched_getaffinity(0, sizeof mine.cores, &mine.cores) != 0) CPU_SET(0, &mine.cores);
+  cpu_set_t all = mine.cores;
   const auto words = [](Card* c, int64_t count) { return Tensor::contiguous(c, DType::i32, {count, kCardWords}); };
   world_->all_gather(words(cards.data(), world_->size()), words(&mine, 1));
   local_ranks_ = local_rank_ = 0;
@@ -62,10 +65,17 @@ void Session::meet_neighbours() {
     ++local_ranks_;
     local_rank_ += &c < &mine ? 1 : 0;
     cpu_set_t both;
+    CPU_OR(&all, &all, &c.cores);
     CPU_AND(&both, &c.cores, &mine.cores);
     sharing += CPU_COUNT(&both) > 0 ? 1 : 0;
   }
   threads_ = std::max(1, CPU_COUNT(&mine.cores) / std::max(1, sharing));
+  // mpirun binds its ranks but not itself. It gives each of one or two ranks a single core unless told otherwise.
+  cpu_set_t launcher;
+  if (launch.by != "mpirun" || sched_getaffinity(getppid(), sizeof launcher, &launcher) != 0) return;
+  if (CPU_COUNT(&all) < CPU_COUNT(&launcher))
+    advice_ = fmt::format("mpirun keeps the ranks of this machine on {} of {} cores; its option --bind-to none gives them all",
+                          CPU_COUNT(&all), CPU_COUNT(&launcher));
 }
 
 std::string Session::where() const { return fmt::format("rank {} of {} on {}", world_->rank(), world_->size(), host_); }

@@ -27,16 +27,19 @@ class Session {
   // Cores this process may use, divided by the local ranks that may use the same ones.
   int threads() const { return threads_; }
   std::string where() const;  // "rank 3 of 8 on node-2"
+  // That the launcher keeps this machine's ranks from some of its cores, and how to change that; empty: it does not.
+  const std::string& advice() const { return advice_; }
 
   [[noreturn]] void abort(int code);  // ends all ranks
 
  private:
-  void meet_neighbours();
+  void meet_neighbours(const Launch& launch);
 
   std::unique_ptr<MpiSession> mpi_;
   std::unique_ptr<Comm> self_;
   Comm* world_ = nullptr;
   std::string host_;
+  std::string advice_;
   int local_ranks_ = 1;
   int local_rank_ = 0;
   int threads_ = 1;

@@ -19,7 +19,10 @@ GradSync::GradSync(const ParamStore& params, const Mesh& mesh, bool zero1)
     }
 }
 
-void GradSync::begin_step() { pending_ = groups_in_; }
+void GradSync::begin_step(const Health* health) {
+  pending_ = groups_in_;
+  health_ = health;
+}
 
 void GradSync::group_done(int group) {
   const auto g = static_cast<size_t>(group);
@@ -35,6 +38,7 @@ void GradSync::group_done(int group) {
 }
 
 void GradSync::reduce(size_t bucket) {
+  if (health_ != nullptr) health_->before_reduction(bucket);
   if (mesh_.dp().size() == 1) return;
   const Bucket& b = params_.buckets()[bucket];
   queue_.submit([grad = b.grad, own = b.own, zero1 = zero1_](Comm& dp) {

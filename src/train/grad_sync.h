@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/comm_queue.h"
-#include "param/param_store.h"
+#include "train/health.h"
 
 namespace hlat {
 
@@ -15,7 +15,7 @@ class GradSync {
  public:
   GradSync(const ParamStore& params, const Mesh& mesh, bool zero1);
 
-  void begin_step();
+  void begin_step(const Health* health);  // null unless this step is checked
   void group_done(int group);
   void finish();  // after the last action: all gradients are whole when it returns
 
@@ -30,6 +30,7 @@ class GradSync {
   const ParamStore& params_;
   const Mesh& mesh_;
   bool zero1_;
+  const Health* health_ = nullptr;
   std::vector<std::vector<ParamId>> members_;  // by group
   std::vector<size_t> bucket_of_;              // by group
   std::vector<int> groups_in_, pending_;       // by bucket: all its groups, those not complete yet

@@ -1,5 +1,6 @@
 #include "train/step_runner.h"
 
+#include <array>
 #include <chrono>
 #include <cmath>
 
@@ -47,6 +48,7 @@ StepRunner::StepRunner(const Config& config, const Precision& precision, const M
       tape_(memory, config.train.recompute),
       optimizer_{config.optim, config.run.seed},
       sync_(params_, mesh, config.parallel.zero1),
+      health_(params_, mesh, config.parallel.zero1, config.parallel.health_every, ops, device, memory[Purpose::io]),
       links_(mesh.pp(), memory[Purpose::comm], precision.compute, {rows_of(config, mesh), config.model.hidden},
              static_cast<int>(config.parallel.chunks)) {
   Region& io = memory[Purpose::io];
@@ -159,14 +161,12 @@ void StepRunner::micro_step(Tensor ids, Tensor targets, bool accumulate) {
   model_.backward(ctx, 0, state, f.out);
 }
 
-double StepRunner::reduce_total(size_t index, bool over_tp, bool over_dp) {
-  const Tensor t = totals_.rows(static_cast<int64_t>(index), static_cast<int64_t>(index) + 1);
+Tensor StepRunner::total(size_t index) const { return totals_.rows(static_cast<int64_t>(index), static_cast<int64_t>(index) + 1); }
+
+void StepRunner::sum_over_ranks(Tensor t, bool over_tp, bool over_dp) {
   if (over_tp) mesh_.tp().all_reduce(t);
   if (over_dp) mesh_.dp().all_reduce(t);
   mesh_.pp().all_reduce(t);
-  double value = 0;
-  if (device_ != nullptr) device_->download(&value, t);
-  return value;
 }
 
 // Only the queue's work on dp goes on beside the computation.
@@ -180,7 +180,8 @@ StepResult StepRunner::step(int64_t step, double lr, const FillBatch& fill) {
   StepResult result;
   const CommTime before = comm_time();
   ops_.fill(loss_sum_, 0);
-  sync_.begin_step();
+  result.checked = health_.due(step);
+  sync_.begin_step(result.checked ? &health_ : nullptr);
   for (const Action& a : schedule_.actions) {
     if (a.kind == ActionKind::forward)
       run_forward(a, fill, result);
@@ -189,22 +190,34 @@ StepResult StepRunner::step(int64_t step, double lr, const FillBatch& fill) {
   }
   links_.flush();
   sync_.finish();
+  if (result.checked) health_.check_gradients(step);
 
   const bool zero1 = config_.parallel.zero1;
-  optimizer_.measure(ops_, params_, scalars_, totals_.rows(kGradSq, kGradSq + 1));
-  ops_.cast(totals_.rows(kLoss, kLoss + 1), loss_sum_);
-  // Losses are equal on all tp ranks of the last stage and zero on other stages.
-  result.loss = reduce_total(kLoss, false, true) / static_cast<double>(config_.train.global_batch * config_.train.seq_len);
-  const double grad_sq = reduce_total(kGradSq, true, zero1);
-  if (device_ != nullptr) check_finite(step, result.loss, grad_sq);
-  optimizer_.clip(ops_, scalars_, totals_.rows(kGradSq, kGradSq + 1));
+  optimizer_.measure(ops_, params_, scalars_, total(kGradSq));
+  sum_over_ranks(total(kGradSq), true, zero1);
+  optimizer_.clip(ops_, scalars_, total(kGradSq));
   update(step, lr);
-  result.grad_norm = std::sqrt(grad_sq);
-  result.param_norm = std::sqrt(reduce_total(kWeightSq, true, zero1));
+  // Losses are equal on all tp ranks of the last stage and zero on other stages.
+  ops_.cast(total(kLoss), loss_sum_);
+  sum_over_ranks(total(kLoss), false, true);
+  sum_over_ranks(total(kWeightSq), true, zero1);
+  read_totals(step, result);
+  if (result.checked) health_.check_weights(step);
   const CommTime after = comm_time();
   result.comm_s = after.all - before.all;
   result.comm_wait_s = after.waited - before.waited;
   return result;
+}
+
+// The only point of a step where the host waits for the device.
+void StepRunner::read_totals(int64_t step, StepResult& result) const {
+  if (device_ == nullptr) return;
+  std::array<double, kTotals> t{};
+  device_->download(t.data(), totals_);
+  result.loss = t[kLoss] / static_cast<double>(config_.train.global_batch * config_.train.seq_len);
+  result.grad_norm = std::sqrt(t[kGradSq]);
+  result.param_norm = std::sqrt(t[kWeightSq]);
+  check_finite(step, result.loss, t[kGradSq]);
 }
 
 // Bucket by bucket, so that the gathering of one goes on under the update of the next.
@@ -215,10 +228,11 @@ void StepRunner::update(int64_t step, double lr) {
       if (units[u].bucket == b) optimizer_.update(ops_, params_, scalars_, static_cast<int64_t>(u), lr, step);
     sync_.gather(b);
   }
-  ops_.sum(totals_.rows(kWeightSq, kWeightSq + 1), scalars_.weight_sq.rows(0, params_.counted_units()));
+  ops_.sum(total(kWeightSq), scalars_.weight_sq.rows(0, params_.counted_units()));
   sync_.finish_gathers();
 }
 
+// Gradients that are not finite have changed no weight: the clipping factor was NaN.
 void StepRunner::check_finite(int64_t step, double loss, double grad_sq) const {
   if (std::isfinite(loss) && std::isfinite(grad_sq)) return;
   const auto& units = params_.units();
@@ -233,9 +247,9 @@ void StepRunner::check_finite(int64_t step, double loss, double grad_sq) const {
   for (size_t i = 0; i < std::min<size_t>(names.size(), 5); ++i) bad += (i == 0 ? "" : ", ") + names[i];
   if (names.size() > 5) bad += fmt::format(" and {} more", names.size() - 5);
   const bool elsewhere = names.empty() && !std::isfinite(grad_sq);
-  fail("step {}: {} ({}); the weights are those of step {}", step,
+  fail("at step {} {} ({}); the weights are those of step {}", step,
        std::isfinite(loss) ? "a gradient is not finite" : fmt::format("the loss is {}", loss),
-       !names.empty() ? "not finite: gradient of " + bad
+       !names.empty() ? "gradient of " + bad
        : elsewhere    ? "the gradients of this rank are finite, those of another are not"
                       : "all gradients are finite",
        step - 1);

@@ -14,6 +14,7 @@
 #include "optim/adamw.h"
 #include "parallel/schedule.h"
 #include "train/grad_sync.h"
+#include "train/health.h"
 #include "train/pipeline_links.h"
 
 namespace hlat {
@@ -25,6 +26,7 @@ struct StepResult {
   double data_wait_s = 0;
   double comm_s = 0;       // time of all communication of this rank
   double comm_wait_s = 0;  // the part of it that computation waited for
+  bool checked = false;    // this rank and its peers compared what they hold, and it was equal
 };
 
 // Fills inputs and targets, (micro_batch, T) each, with the next row of lanes [first, first + micro_batch) of the global batch.
@@ -68,7 +70,9 @@ class StepRunner {
   void load(const Action& a, const MicroState& s, const FillBatch& fill, StepResult& result);
   void update(int64_t step, double lr);
   CommTime comm_time() const;
-  double reduce_total(size_t index, bool over_tp, bool over_dp);  // sum of a rank's share over the mesh
+  Tensor total(size_t index) const;
+  void sum_over_ranks(Tensor t, bool over_tp, bool over_dp);
+  void read_totals(int64_t step, StepResult& result) const;
   void check_finite(int64_t step, double loss, double grad_sq) const;
 
   Config config_;
@@ -83,6 +87,7 @@ class StepRunner {
   Tape tape_;
   AdamW optimizer_;
   GradSync sync_;
+  Health health_;
   PipelineLinks links_;
   std::map<std::pair<int, int>, Flight> flights_;  // by chunk and slot
   Tensor rope_;                                    // (T, E)

@@ -14,6 +14,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
 
+// To multiples of 2^-32, whose sums are exact in any order: the floor is then the same in every layout.
+double on_grid(double nats) { return std::nearbyint(nats * 0x1p32) * 0x1p-32; }
+
 // Means over the run, built step by step.
 class Tally {
  public:
@@ -69,7 +72,7 @@ TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& ba
     int64_t micro = 0;
     const auto fill = [&](int64_t first, int32_t* inputs, int32_t* targets) {
       if (out.progress != nullptr) out.progress->first_step(micro++, runner.micros());
-      floor += lanes.next(first, t.micro_batch, inputs, targets) / static_cast<double>(runner.micros());
+      floor += on_grid(lanes.next(first, t.micro_batch, inputs, targets));
     };
     const double lr = learning_rate(config.optim, step, schedule_end);
     const StepResult r = runner.step(step, lr, fill);
@@ -78,7 +81,7 @@ TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& ba
     const StepMetrics m{.step = step,
                         .tokens = step * tokens_per_step,
                         .loss = r.loss,
-                        .floor = sum_over(mesh.dp(), floor) / mesh.shape().dp,
+                        .floor = sum_over(mesh.dp(), floor) / static_cast<double>(runner.micros() * mesh.shape().dp),
                         .grad_norm = r.grad_norm,
                         .param_norm = r.param_norm,
                         .lr = lr,
@@ -90,6 +93,9 @@ TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& ba
                         .comm_s = r.comm_s,
                         .comm_wait_s = r.comm_wait_s};
     if (out.folder != nullptr) out.folder->record(m);
+    // The sums over the mesh since the check end only when all ranks have passed it.
+    if (out.folder != nullptr && r.checked)
+      out.folder->log().info("step {}: the replicas on {} ranks hold equal weights and gradients", step, mesh.shape().ranks());
     if (out.progress != nullptr) out.progress->step(m);
     tally.add(m, tokens_per_step);
     if (step == 1) {

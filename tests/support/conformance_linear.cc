@@ -51,6 +51,15 @@ void matmul(Lab& lab, const MatmulCase& c) {
   lab.expect_linear("c", target, sum_units(c.k + 1));
 }
 
+void add_matmul_row(Table& table, const MatmulCase& c) {
+  table.push_back({"matmul",
+                   fmt::format("{}x{}x{}{}{}{}{}{}", c.m, c.n, c.k, c.trans_a ? " ta" : "", c.trans_b ? " tb" : "",
+                               c.accumulate ? " acc" : "", c.strided ? " strided" : "", c.wide_sum ? " f32sum" : ""),
+                   [c](Lab& lab) {
+                     if (!c.wide_sum || lab.dtype() == DType::bf16) matmul(lab, c);
+                   }});
+}
+
 void add_matmul_rows(Table& table) {
   struct Size {
     int64_t m, n, k;
@@ -60,14 +69,16 @@ void add_matmul_rows(Table& table) {
     for (int bits = 0; bits < 32; ++bits) {
       const MatmulCase c{s.m, s.n, s.k, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0};
       if (c.strided && (c.wide_sum || s.m * s.n > 1000)) continue;  // enough rows have it
-      table.push_back({"matmul",
-                       fmt::format("{}x{}x{}{}{}{}{}{}", c.m, c.n, c.k, c.trans_a ? " ta" : "", c.trans_b ? " tb" : "",
-                                   c.accumulate ? " acc" : "", c.strided ? " strided" : "", c.wide_sum ? " f32sum" : ""),
-                       [c](Lab& lab) {
-                         if (!c.wide_sum || lab.dtype() == DType::bf16) matmul(lab, c);
-                       }});
+      add_matmul_row(table, c);
     }
   }
+  // Several chunks of k and of columns, many blocks of rows, in a product that packs its operands by chunks.
+  add_matmul_row(table, {.m = 33, .n = 70, .k = 5000});
+  add_matmul_row(table, {.m = 33, .n = 70, .k = 5000, .accumulate = true, .strided = true});
+  add_matmul_row(table, {.m = 33, .n = 70, .k = 5000, .trans_a = true, .trans_b = true, .accumulate = true, .wide_sum = true});
+  add_matmul_row(table, {.m = 700, .n = 40, .k = 70, .trans_a = true});
+  add_matmul_row(table, {.m = 2, .n = 2100, .k = 4200});
+  add_matmul_row(table, {.m = 2, .n = 2100, .k = 4200, .trans_b = true, .accumulate = true});
 }
 
 // alias: 0 separate, 1 y is a, 2 y is b

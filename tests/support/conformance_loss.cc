@@ -117,6 +117,15 @@ void sum(Lab& lab, int64_t n) {
   lab.expect("out", out, {.rounded = false});  // the order is given
 }
 
+// Of narrower types: nothing but the order of f64 additions may differ.
+void sum_wide(Lab& lab, int64_t n) {
+  const Twin x = lab.input({n}, "x"), out = lab.output(DType::f64, {1});
+  double magnitude = 0;
+  for (const double v : to_f64(x.mag)) magnitude += v;
+  lab.run([&](Ops& ops, const View& at) { ops.sum(at(out), at(x)); });
+  lab.expect("out", out, {.units = static_cast<double>(n) * 0x1p-29, .magnitude = {magnitude}, .rounded = false});
+}
+
 Twin i32_output(Lab& lab, int64_t n) {
   return {lab.memory().zeros(DType::i32, {n}), lab.memory().zeros(DType::i32, {n}), lab.memory().zeros(DType::i32, {n})};
 }
@@ -161,7 +170,8 @@ void add_loss_rows(Table& table) {
         table.push_back({"cross_entropy_merge",
                          fmt::format("{} shards of {} std {}{}", bounds.size() - 1, bounds.back(), std, alias ? " alias" : ""),
                          [=](Lab& lab) { sharded(lab, 9, bounds, std, alias); }});
-  for (const int64_t n : {1, 2, 1000}) table.push_back({"sum", fmt::format("{}", n), [n](Lab& lab) { sum(lab, n); }});
+  for (const int64_t n : {1, 2, 1000}) table.push_back({"sum", fmt::format("f64 {}", n), [n](Lab& lab) { sum(lab, n); }});
+  for (const int64_t n : {1, 2, 17, 1000, 70001}) table.push_back({"sum", fmt::format("{}", n), [n](Lab& lab) { sum_wide(lab, n); }});
   for (const Shape& shape : {Shape{1}, Shape{2}, Shape{3}, Shape{5, 7}, Shape{1000}, Shape{70001}, Shape{3, 7, 11, 13}})
     table.push_back({"checksum", shape.str(), [shape](Lab& lab) { checksum(lab, shape); }});
   for (const Shape& shape : {Shape{1}, Shape{17}, Shape{3, 1000}, Shape{70001}})

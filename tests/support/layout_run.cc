@@ -60,11 +60,14 @@ void collect(const ParamStore& params, LayoutResult& result) {
 
 }  // namespace
 
-LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& after) {
+LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& after, const WrapComm& wrap) {
   LayoutResult result;
   std::mutex mutex;
   run_thread_ranks(mesh_shape(config.parallel).ranks(), [&](Comm& world) {
-    const Mesh mesh(config, world);
+    const Mesh mesh(config, world.rank(), [&](const AxisGroup& g) {
+      auto comm = world.split(g.color, g.rank, g.name);
+      return wrap ? wrap(std::move(comm), world.rank()) : std::move(comm);
+    });
     CpuBackend backend({.threads = 1, .isa = "auto"});
     Region measuring;
     const auto scratch_model = backend.make_ops(measuring);

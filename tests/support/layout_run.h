@@ -26,8 +26,11 @@ void lane_batch(const Config& config, int64_t step, int64_t first, int32_t* inpu
 // Called on every rank after each step, for tests that plant faults.
 using AfterStep = std::function<void(StepRunner& runner, int64_t step)>;
 
+// Stands between a rank of the mesh and the comm of one of its axes, for tests that plant faults.
+using WrapComm = std::function<std::unique_ptr<Comm>(std::unique_ptr<Comm> comm, int rank)>;
+
 // Runs the config's mesh for `steps` steps. Fails the current test when a rank's high-water mark differs from its plan or
 // when ranks disagree on a result, and holds replicas of weights against each other bit by bit.
-LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& after = {});
+LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& after = {}, const WrapComm& wrap = {});
 
 }  // namespace hlat

@@ -54,7 +54,7 @@ void RefOps::do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, T
   }
 }
 
-void RefOps::do_sum(Tensor out, Tensor x) {
+void RefOps::do_sum(Tensor out, Tensor x, Tensor /*scratch*/) {
   double sum = 0;
   for (int64_t i = 0; i < x.dim(0); ++i) sum += row(x)[i];
   row(out)[0] = sum;
@@ -69,10 +69,12 @@ void RefOps::do_sum_squares(Tensor out, Tensor x, Tensor /*scratch*/) {
 void RefOps::do_clip_scale(Tensor scale, Tensor sq, double max_norm) {
   double sum = 0;
   for (int64_t i = 0; i < sq.dim(0); ++i) sum += row(sq)[i];
-  store_f64(scale, 0, max_norm == 0 ? 1 : std::min(1.0, max_norm / (std::sqrt(sum) + 1e-6)));
+  const double factor = max_norm == 0 ? 1 : std::min(1.0, max_norm / (std::sqrt(sum) + 1e-6));
+  store_f64(scale, 0, std::isfinite(sum) ? factor : std::nan(""));
 }
 
 void RefOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor /*scratch*/) {
+  if (std::isnan(load_f64(t.scale, 0))) return store_f64(t.weight_sq, 0, std::nan(""));
   const double b1 = static_cast<double>(s.beta1);
   const double b2 = static_cast<double>(s.beta2);
   const double lr = static_cast<double>(s.lr);

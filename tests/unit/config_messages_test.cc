@@ -62,7 +62,7 @@ TEST(ConfigMessages, OneLineEach) {
       {"model: {vocab: 1}\n", "FILE:1: model.vocab = 1: must be an integer from 2 to 16777216"},
       {"model: {init_std: 0}\n", "FILE:1: model.init_std = 0: must be a number above 0 and at most 100"},
       {"device: {threads: -1}\n", "FILE:1: device.threads = -1: must be auto or an integer from 1 to 4096"},
-      {"device: {isa: avx_2}\n", "FILE:1: device.isa = avx_2: must be one of auto, avx512, avx2, generic; did you mean avx2?"},
+      {"device: {isa: avx_2}\n", "FILE:1: device.isa = avx_2: must be one of auto, amx, avx512, avx2, generic; did you mean avx2?"},
       {"train: {precision: mixd}\n",
        "FILE:1: train.precision = mixd: must be one of fp32, mixed, mixed_sr, bf16_sr, bf16; did you mean mixed?"},
       {"train: {recompute: every:0}\n",

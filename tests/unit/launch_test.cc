@@ -12,12 +12,14 @@ namespace {
 
 using Vars = std::map<std::string, std::string>;
 
-Launch detect(const Vars& vars) {
-  return detect_launch([&](const char* name) -> const char* {
+Environment environment(const Vars& vars) {
+  return [&vars](const char* name) -> const char* {
     const auto place = vars.find(name);
     return place == vars.end() ? nullptr : place->second.c_str();
-  });
+  };
 }
+
+Launch detect(const Vars& vars) { return detect_launch(environment(vars)); }
 
 std::string refusal(const Vars& vars) {
   try {
@@ -129,10 +131,23 @@ TEST(Launch, Refusals) {
   }
 }
 
-TEST(Launch, CoresAreShared) {
-  EXPECT_EQ(default_threads(Launch{}, 16), 16);
-  EXPECT_EQ(default_threads(Launch{.ranks = 8, .local_ranks = 4}, 18), 4);
-  EXPECT_EQ(default_threads(Launch{.ranks = 8, .local_ranks = 8}, 2), 1);
+TEST(Launch, SeveralRanksNeedMpi) {
+  const auto complaint = [](const Vars& vars) -> std::string {
+    try {
+      check_meets(detect(vars), environment(vars));
+    } catch (const UsageError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(complaint({}), "");
+  EXPECT_EQ(complaint(kOpenMpi), "");
+  EXPECT_EQ(complaint({{"RANK", "0"}, {"WORLD_SIZE", "1"}}), "");
+  EXPECT_EQ(complaint(with(kOpenMpi, {{"RANK", "5"}, {"WORLD_SIZE", "8"}})), "");
+  EXPECT_NE(complaint(kTorchrun).find("rank 3 of 4, but hlat's ranks meet through MPI: start them with mpirun -n 4"), std::string::npos);
+  EXPECT_NE(complaint(kSlurm).find("srun started 11 ranks without MPI: start them with srun --mpi=pmix"), std::string::npos);
+  EXPECT_EQ(complaint(with(kSlurm, {{"PMIX_RANK", "9"}})), "");
+  EXPECT_EQ(complaint(with(kSlurm, {{"PMI_RANK", "9"}, {"PMI_SIZE", "11"}})), "");
 }
 
 }  // namespace

@@ -69,12 +69,13 @@ void sums_of_nothing(
   const auto zero = [&](const Tensor& t) { return to_f64(t) == std::vector<double>(static_cast<size_t>(t.numel()), 0.0); };
   const auto t = [&](const Shape& shape) { return memory.zeros(dtype, shape); };
 
-  const Tensor sum = nan(DType::f64, {1}), squares = nan(DType::f64, {1}), weight_sq = nan(DType::f64, {1});
+  const Tensor sum = nan(DType::f64, {1}), narrow = nan(DType::f64, {1}), squares = nan(DType::f64, {1}), weight_sq = nan(DType::f64, {1});
   ops.sum(sum, memory.zeros(DType::f64, {0}));
+  ops.sum(narrow, t({0}));
   ops.sum_squares(squares, t({0, 7}));
   ops.adamw({t({0}), {}, t({0}), t({0}), t({0}), memory.zeros(stat, {1}), weight_sq}, {.rounding = Rounding::stochastic});
   sync();
-  EXPECT_TRUE(zero(sum) && zero(squares) && zero(weight_sq));
+  EXPECT_TRUE(zero(sum) && zero(narrow) && zero(squares) && zero(weight_sq));
   const Tensor mark = memory.from(DType::i32, {2}, {5, 5});
   ops.checksum(mark, t({3, 0}));
   sync();

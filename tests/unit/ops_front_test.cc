@@ -144,7 +144,8 @@ TEST(OpsFront, RefusesBrokenContracts) {
       {"fill_normal: map first 0, run 5, stride 4, offset 0", [](Ops& o) { o.fill_normal(t32({4}), 1, {}, {.run = 5, .stride = 4}); }},
       {"adamw: map first 0, run 0, stride 0, offset -1",
        [](Ops& o) { o.adamw(adamw_tensors(DType::f32, DType::f32, false), {.map = {.offset = -1}}); }},
-      {"sum: x is f32(3), expected f64", [](Ops& o) { o.sum(t64({1}), t32({3})); }},
+      {"sum: x is i32(3), expected contiguous floats", [](Ops& o) { o.sum(t64({1}), ids(3)); }},
+      {"sum: out is f32(1), expected f64", [](Ops& o) { o.sum(t32({1}), t32({3})); }},
       {"sum: x f64(3, 1)",
        [](Ops& o) {
          o.sum(t64({1}), t64({3, 1}));

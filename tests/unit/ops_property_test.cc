@@ -169,6 +169,24 @@ TEST_P(OpsProperty, ClipScale) {
   }
 }
 
+TEST_P(OpsProperty, BadGradientsChangeNothing) {
+  const Tensor scale = memory_.zeros(DType::f32, {1}), squares = memory_.zeros(DType::f64, {1});
+  for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    const Tensor sq = vector(DType::f64, {1, bad});
+    run([&](Ops& ops) { ops.clip_scale(scale, sq, 1); });
+    EXPECT_TRUE(std::isnan(load_f64(scale, 0)));
+  }
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const auto make = [&](const char* name) { return memory_.random(dtype, {5001}, name); };
+    const AdamwTensors t{
+        .weight = make("w"), .master = {}, .m = make("m"), .v = make("v"), .grad = make("g"), .scale = scale, .weight_sq = squares};
+    const Tensor w = memory_.copy(dtype, t.weight), m = memory_.copy(dtype, t.m), v = memory_.copy(dtype, t.v);
+    run([&](Ops& ops) { ops.adamw(t, {.lr = 1, .rounding = Rounding::stochastic}); });
+    EXPECT_TRUE(same_bits(t.weight, w) && same_bits(t.m, m) && same_bits(t.v, v));
+    EXPECT_TRUE(std::isnan(load_f64(squares, 0)));
+  }
+}
+
 TEST_P(OpsProperty, ArgmaxTakesTheLowestIndexOfATie) {
   const Tensor logits = memory_.from(DType::f32, {4, 3}, {1, 2, 2, -1, -1, -5, 0, 0, 0, -9, -8, -7}), out = memory_.zeros(DType::i32, {4});
   run([&](Ops& ops) { ops.argmax(out, logits); });
@@ -197,18 +215,18 @@ TEST_P(OpsProperty, AttentionDoesNotLookAhead) {
   }
 }
 
-// The ops with reductions, where an order that depends on timing or on the number of threads would show.
-std::vector<Tensor> reductions(HostMemory& memory, const std::function<void(const std::function<void(Ops&)>&)>& run, bool with_matmul) {
+// The ops with reductions, where an order that depends on timing or on the number of threads would show. t: data, gradients f32.
+std::vector<Tensor> reductions(HostMemory& memory, DType t, const std::function<void(const std::function<void(Ops&)>&)>& run,
+                               bool with_matmul) {
   const AttentionShape s{.batch = 2, .seq = 200, .heads = 4, .kv_heads = 1, .head_dim = 32};
   const int64_t n = s.tokens(), d = s.out_width(), v = 501;
   const DType f32 = DType::f32;
-  const Tensor qkv = memory.random(f32, {n, s.qkv_width()}, "qkv"), out = memory.zeros(f32, {n, d}),
+  const Tensor qkv = memory.random(t, {n, s.qkv_width()}, "qkv"), out = memory.zeros(t, {n, d}),
                lse = memory.zeros(f32, {s.batch, s.heads, s.seq});
-  const Tensor dout = memory.random(f32, {n, d}, "dout"), dqkv = memory.zeros(f32, qkv.shape), x = memory.random(f32, {n, d}, "x");
-  const Tensor w = memory.random(f32, {d}, "w"), y = memory.zeros(f32, {n, d}), rstd = memory.zeros(f32, {n}),
-               dx = memory.zeros(f32, {n, d});
+  const Tensor dout = memory.random(t, {n, d}, "dout"), dqkv = memory.zeros(t, qkv.shape), x = memory.random(t, {n, d}, "x");
+  const Tensor w = memory.random(t, {d}, "w"), y = memory.zeros(t, {n, d}), rstd = memory.zeros(f32, {n}), dx = memory.zeros(t, {n, d});
   const Tensor dw = memory.zeros(f32, {d}), product = memory.zeros(f32, {d, d}), sq = memory.zeros(DType::f64, {1});
-  const Tensor logits = memory.random(f32, {n, v}, "logits"), stats = memory.zeros(f32, {n, 3}), loss = memory.zeros(DType::f64, {1});
+  const Tensor logits = memory.random(t, {n, v}, "logits"), stats = memory.zeros(f32, {n, 3}), loss = memory.zeros(DType::f64, {1});
   const Tensor ids = memory.zeros(DType::i32, {n}), dtable = memory.zeros(f32, {3, d}), mark = memory.zeros(DType::i32, {2});
   run([&](Ops& ops) {
     ops.attention(out, lse, qkv, s);
@@ -226,30 +244,34 @@ std::vector<Tensor> reductions(HostMemory& memory, const std::function<void(cons
 }
 
 TEST_P(OpsProperty, TheSameCallGivesTheSameBits) {
-  const auto once = [&] {
-    return reductions(
-        memory_, [&](const auto& body) { run(body); }, true);
-  };
-  const std::vector<Tensor> a = once(), b = once();
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(same_bits(a[i], b[i])) << "result " << i << " " << a[i].str();
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const auto once = [&] {
+      return reductions(
+          memory_, dtype, [&](const auto& body) { run(body); }, true);
+    };
+    const std::vector<Tensor> a = once(), b = once();
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(same_bits(a[i], b[i])) << "result " << i << " " << a[i].str();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, OpsProperty, ::testing::ValuesIn(test_backends()), [](const auto& p) { return p.param.name; });
 
-// Own kernels cut reductions by size alone. (The matmul library may cut by threads.)
+// Own kernels cut reductions by size alone, the own matmul too. (The matmul library may cut by threads.)
 TEST(CpuOpsTest, ThreadsDoNotChangeResults) {
   HostMemory memory;
-  const auto with_threads = [&](int threads) {
-    Region temp = memory.region(Purpose::temp, size_t{64} << 20);
-    CpuOps ops(temp, {.threads = threads, .isa = "auto"});
-    return reductions(
-        memory, [&](const auto& body) { body(ops); }, false);
-  };
-  const std::vector<Tensor> one = with_threads(1);
-  for (const int threads : {2, 3}) {
-    const std::vector<Tensor> more = with_threads(threads);
-    for (size_t i = 0; i < one.size(); ++i)
-      EXPECT_TRUE(same_bits(one[i], more[i])) << "result " << i << " " << one[i].str() << ", " << threads << " threads";
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const auto with_threads = [&](int threads) {
+      Region temp = memory.region(Purpose::temp, size_t{64} << 20);
+      CpuOps ops(temp, {.threads = threads, .isa = "auto"});
+      return reductions(
+          memory, dtype, [&](const auto& body) { body(ops); }, dtype == DType::bf16 && ops.kernels().gemm_block != nullptr);
+    };
+    const std::vector<Tensor> one = with_threads(1);
+    for (const int threads : {2, 3}) {
+      const std::vector<Tensor> more = with_threads(threads);
+      for (size_t i = 0; i < one.size(); ++i)
+        EXPECT_TRUE(same_bits(one[i], more[i])) << "result " << i << " " << one[i].str() << ", " << threads << " threads";
+    }
   }
 }
 

@@ -11,14 +11,13 @@ namespace {
 
 // Where things lie in scratch, in floats.
 struct AttentionLayout {
-  int64_t tiles, head, rows_floats, tile_floats;
+  int64_t tiles, rows_floats, packed;
   int64_t k_tiles, v_tiles, k_rows, v_rows, dk, dv, work, work_each, total;
 
-  AttentionLayout(const AttentionShape& s, const CpuKernels& k, int threads, bool backward) {
+  AttentionLayout(const AttentionShape& s, const CpuKernels& k, int threads, int type, bool backward) {
     tiles = (s.seq + kTile - 1) / kTile;
-    head = padded_head(s.head_dim);
-    rows_floats = tiles * kTile * head;
-    tile_floats = tiles * kTile * s.head_dim;
+    rows_floats = tiles * kTile * padded_head(s.head_dim);
+    packed = (k.attention_packed[type](s.seq, s.head_dim) + 15) / 16 * 16;
     int64_t cursor = 0;
     const auto take = [&](int64_t floats) {
       const int64_t begin = cursor;
@@ -26,13 +25,14 @@ struct AttentionLayout {
       return begin;
     };
     const int64_t kv = s.batch * s.kv_heads, q = s.batch * s.heads;
-    k_tiles = take(kv * tile_floats);
-    v_tiles = backward ? take(kv * tile_floats) : -1;
-    k_rows = backward ? take(kv * rows_floats) : -1;
-    v_rows = backward ? -1 : take(kv * rows_floats);
+    k_tiles = take(kv * packed);
+    v_tiles = backward ? take(kv * packed) : -1;
+    k_rows = backward ? take(kv * packed) : -1;
+    v_rows = backward ? -1 : take(kv * packed);
     dk = backward ? take(q * rows_floats) : -1;
     dv = backward ? take(q * rows_floats) : -1;
-    work_each = ((backward ? k.attention_backward_work(s.seq, s.head_dim) : k.attention_forward_work(s.head_dim)) + 15) / 16 * 16;
+    const int64_t floats = backward ? k.attention_backward_work[type](s.seq, s.head_dim) : k.attention_forward_work[type](s.head_dim);
+    work_each = (floats + 15) / 16 * 16;
     work = take(work_each * threads);
     total = cursor;
   }
@@ -53,23 +53,23 @@ void pack_all(const CpuKernels& kernels, const Threads& threads, const Tensor& q
     args.v_offset = (s.heads + s.kv_heads + h) * s.head_dim;
     args.seq = s.seq;
     args.head_dim = s.head_dim;
-    args.k_tiles = base + at_.k_tiles + i * at_.tile_floats;
-    args.v_tiles = at_.v_tiles < 0 ? nullptr : base + at_.v_tiles + i * at_.tile_floats;
-    args.k_rows = at_.k_rows < 0 ? nullptr : base + at_.k_rows + i * at_.rows_floats;
-    args.v_rows = at_.v_rows < 0 ? nullptr : base + at_.v_rows + i * at_.rows_floats;
+    args.k_tiles = base + at_.k_tiles + i * at_.packed;
+    args.v_tiles = at_.v_tiles < 0 ? nullptr : base + at_.v_tiles + i * at_.packed;
+    args.k_rows = at_.k_rows < 0 ? nullptr : base + at_.k_rows + i * at_.packed;
+    args.v_rows = at_.v_rows < 0 ? nullptr : base + at_.v_rows + i * at_.packed;
     kernels.attention_pack[elem(qkv.dtype)](args);
   });
 }
 
 }  // namespace
 
-size_t CpuOps::attention_scratch(const AttentionShape& s, DType, bool backward) const {
-  return static_cast<size_t>(AttentionLayout(s, kernels_, threads_.count(), backward).total) * sizeof(float);
+size_t CpuOps::attention_scratch(const AttentionShape& s, DType dtype, bool backward) const {
+  return static_cast<size_t>(AttentionLayout(s, kernels_, threads_.count(), elem(dtype), backward).total) * sizeof(float);
 }
 
 void CpuOps::do_attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) {
   HLAT_CHECK(s.head_dim <= kMaxHead, "head size {} is above {}", s.head_dim, kMaxHead);
-  const AttentionLayout lay(s, kernels_, threads_.count(), false);
+  const AttentionLayout lay(s, kernels_, threads_.count(), elem(qkv.dtype), false);
   auto* base = scratch.as<float>();
   pack_all(kernels_, threads_, qkv, s, lay, base);
   const int64_t group = s.heads / s.kv_heads;
@@ -84,8 +84,8 @@ void CpuOps::do_attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s, 
     args.first = tile * kTile;
     args.rows = std::min(kTile, s.seq - tile * kTile);
     args.head_dim = s.head_dim;
-    args.k_tiles = base + lay.k_tiles + kv * lay.tile_floats;
-    args.v_rows = base + lay.v_rows + kv * lay.rows_floats;
+    args.k_tiles = base + lay.k_tiles + kv * lay.packed;
+    args.v_rows = base + lay.v_rows + kv * lay.packed;
     args.scale = score_scale(s);
     args.out = at(out, row * s.out_width() + h * s.head_dim);
     args.out_row = s.out_width();
@@ -97,7 +97,7 @@ void CpuOps::do_attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s, 
 
 void CpuOps::do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) {
   HLAT_CHECK(s.head_dim <= kMaxHead, "head size {} is above {}", s.head_dim, kMaxHead);
-  const AttentionLayout lay(s, kernels_, threads_.count(), true);
+  const AttentionLayout lay(s, kernels_, threads_.count(), elem(qkv.dtype), true);
   auto* base = scratch.as<float>();
   pack_all(kernels_, threads_, qkv, s, lay, base);
   const int64_t group = s.heads / s.kv_heads;
@@ -113,9 +113,9 @@ void CpuOps::do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, 
     args.lse = lse.as<float>() + bh * s.seq;
     args.seq = s.seq;
     args.head_dim = s.head_dim;
-    args.k_tiles = base + lay.k_tiles + kv * lay.tile_floats;
-    args.v_tiles = base + lay.v_tiles + kv * lay.tile_floats;
-    args.k_rows = base + lay.k_rows + kv * lay.rows_floats;
+    args.k_tiles = base + lay.k_tiles + kv * lay.packed;
+    args.v_tiles = base + lay.v_tiles + kv * lay.packed;
+    args.k_rows = base + lay.k_rows + kv * lay.packed;
     args.scale = score_scale(s);
     args.dq = at(dqkv, row * s.qkv_width() + h * s.head_dim);
     args.dk = base + lay.dk + bh * lay.rows_floats;

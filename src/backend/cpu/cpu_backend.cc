@@ -70,7 +70,8 @@ size_t CpuDevice::memory_available() const {
 }
 
 std::string CpuBackend::describe() const {
-  return fmt::format("CPU, {} threads: {}", options_.threads, describe_cpu(select_kernels(options_.isa)));
+  return fmt::format("CPU, {} thread{}: {}", options_.threads, options_.threads == 1 ? "" : "s",
+                     describe_cpu(select_kernels(options_.isa)));
 }
 
 }  // namespace hlat

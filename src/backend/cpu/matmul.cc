@@ -4,6 +4,8 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <tuple>
 
+#include "backend/cpu/amx_matmul.h"
+
 namespace hlat {
 
 namespace {
@@ -72,6 +74,7 @@ void sgemm(const Tensor& c, const Tensor& a, const Tensor& b, const MatmulShape&
 
 size_t CpuMatmul::scratch(const MatmulShape& s) const {
   if (s.a == DType::f32 || s.m == 0 || s.n == 0 || s.k == 0) return 0;
+  if (kernels_.gemm_block != nullptr) return amx_matmul_scratch(s, threads_.count());
   if (native_bf16_) return aligned(library_->get(s, dense_lda(s), dense_ldb(s), s.n).scratch.get_size());
   return f32_bytes(s.m, s.k) + f32_bytes(s.k, s.n) + (s.c == DType::bf16 ? f32_bytes(s.m, s.n) : 0);
 }
@@ -89,6 +92,8 @@ void CpuMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor s
   if (s.m == 0 || s.n == 0) return;
   if (s.a == DType::f32)
     sgemm(c, a, b, s);
+  else if (kernels_.gemm_block != nullptr && s.k > 0)
+    amx_matmul(kernels_, threads_, c, a, b, s, scratch);
   else if (native_bf16_)
     run_native(c, a, b, s, scratch);
   else

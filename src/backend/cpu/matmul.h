@@ -1,5 +1,6 @@
-// Matmul through oneDNN: its sgemm for f32, its matmul primitive for bf16 on CPUs that multiply bf16. Elsewhere bf16
-// operands are widened to f32 first, since oneDNN's emulation is several times slower than its f32 kernel.
+// Matmul: oneDNN's sgemm for f32. bf16 goes to the own tile product where the kernels have it (AMX), to oneDNN's matmul
+// primitive on other CPUs that multiply bf16, and is widened to f32 first elsewhere, since oneDNN's emulation is several
+// times slower than its f32 kernel (docs/adr/0002).
 #pragma once
 
 #include <memory>

@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <limits>
 
 #include "backend/cpu/cpu_ops.h"
 
@@ -15,23 +16,28 @@ int64_t sum_parts(int64_t n) { return std::clamp<int64_t>(n / kSumGrain, 1, kSum
 
 }  // namespace
 
-void CpuOps::do_sum_squares(Tensor out, Tensor x, Tensor /*scratch*/) {
+double CpuOps::sum_of(Tensor x, double (*kernel)(const void*, int64_t)) {
   const int64_t n = x.numel(), parts = sum_parts(n);
   std::array<double, kSumParts> part{};
   threads_.ranges(parts, 1, [&](int64_t first, int64_t last) {
     for (int64_t p = first; p < last; ++p) {
       const int64_t begin = n * p / parts, end = n * (p + 1) / parts;
-      part[static_cast<size_t>(p)] = kernels_.sum_squares[elem(x.dtype)](at(x, begin), end - begin);
+      part[static_cast<size_t>(p)] = kernel(at(x, begin), end - begin);
     }
   });
   double total = 0;
   for (const double p : part) total += p;
-  *out.as<double>() = total;
+  return total;
 }
 
-void CpuOps::do_sum(Tensor out, Tensor x) {
-  double total = 0;
-  for (int64_t i = 0; i < x.numel(); ++i) total += x.as<double>()[i];
+void CpuOps::do_sum_squares(Tensor out, Tensor x, Tensor /*scratch*/) {
+  *out.as<double>() = sum_of(x, kernels_.sum_squares[elem(x.dtype)]);
+}
+
+void CpuOps::do_sum(Tensor out, Tensor x, Tensor /*scratch*/) {
+  double total = x.dtype == DType::f64 ? 0 : sum_of(x, kernels_.sum[elem(x.dtype)]);
+  if (x.dtype == DType::f64)
+    for (int64_t i = 0; i < x.numel(); ++i) total += x.as<double>()[i];
   *out.as<double>() = total;
 }
 
@@ -39,10 +45,14 @@ void CpuOps::do_clip_scale(Tensor scale, Tensor sq, double max_norm) {
   double total = 0;
   for (int64_t i = 0; i < sq.numel(); ++i) total += sq.as<double>()[i];
   const double factor = max_norm > 0 ? max_norm / (std::sqrt(total) + 1e-6) : 1.0;
-  *scale.as<float>() = static_cast<float>(std::min(1.0, factor));
+  *scale.as<float>() = std::isfinite(total) ? static_cast<float>(std::min(1.0, factor)) : std::numeric_limits<float>::quiet_NaN();
 }
 
 void CpuOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor /*scratch*/) {
+  if (std::isnan(*t.scale.as<float>())) {
+    *t.weight_sq.as<double>() = std::numeric_limits<double>::quiet_NaN();
+    return;
+  }
   const auto key = philox_key({s.seed, s.stream});
   AdamwArgs args{};
   args.weight = t.weight.data;

@@ -80,6 +80,10 @@ template <class W, class M, class G, bool Vectors, bool Stochastic>
 __global__ void __launch_bounds__(kBlock) adamw_kernel(const AdamwArgs a) {
   __shared__ double shared[kWarp];
   const float scale = *a.scale;
+  if (isnan(scale)) {  // bad gradients: nothing changes
+    if (threadIdx.x == 0) a.parts[blockIdx.x] = static_cast<double>(scale);
+    return;
+  }
   double squares = 0;
   for (int64_t e = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * kGroup; e < a.n; e += int64_t{gridDim.x} * kBlock * kGroup) {
     const int count = a.n - e < kGroup ? static_cast<int>(a.n - e) : kGroup;

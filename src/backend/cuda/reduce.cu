@@ -8,20 +8,28 @@ namespace {
 
 constexpr int kGroup = 8;
 
-// Eight squares are added in f32, these sums in f64.
-template <class T, bool Vectors>
-__global__ void sum_squares_kernel(double* parts, const T* x, int64_t n) {
+// What a group of eight adds to the sum. Squares are added in f32, plain numbers in f64.
+template <bool Squares>
+__device__ inline double term(const float (&v)[kGroup]) {
+  float squares = 0;
+  double sum = 0;
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) {
+    if constexpr (Squares)
+      squares += v[j] * v[j];
+    else
+      sum += static_cast<double>(v[j]);
+  }
+  return Squares ? static_cast<double>(squares) : sum;
+}
+
+template <class T, bool Squares, bool Vectors>
+__global__ void sum_parts_kernel(double* parts, const T* x, int64_t n) {
   __shared__ double shared[kWarp];
   constexpr int kAhead = 4;  // loads in flight
   const int64_t step = int64_t{gridDim.x} * kBlock * kGroup;
   double mine = 0;
   int64_t e = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * kGroup;
-  const auto add = [&](const float(&v)[kGroup]) {
-    float squares = 0;
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) squares += v[j] * v[j];
-    mine += static_cast<double>(squares);
-  };
   for (; Vectors && e + (kAhead - 1) * step + kGroup <= n; e += kAhead * step) {
     Raw<T, kGroup> ahead[kAhead];
 #pragma unroll
@@ -30,7 +38,7 @@ __global__ void sum_squares_kernel(double* parts, const T* x, int64_t n) {
     for (int k = 0; k < kAhead; ++k) {
       float v[kGroup];
       ahead[k].floats(v);
-      add(v);
+      mine += term<Squares>(v);
     }
   }
   for (; e < n; e += step) {
@@ -42,7 +50,7 @@ __global__ void sum_squares_kernel(double* parts, const T* x, int64_t n) {
       for (int j = 0; j < kGroup; ++j)
         if (e + j < n) v[j] = widen(x[e + j]);
     }
-    add(v);
+    mine += term<Squares>(v);
   }
   const double total = block_sum(mine, shared);
   if (threadIdx.x == 0) parts[blockIdx.x] = total;
@@ -58,8 +66,8 @@ __device__ double sum_in_order(const double* x, int64_t n) {
 __global__ void sum_kernel(double* out, const double* x, int64_t n) { *out = sum_in_order(x, n); }
 
 __global__ void clip_scale_kernel(float* scale, const double* sq, int64_t n, double max_norm) {
-  const double factor = max_norm > 0 ? max_norm / (sqrt(sum_in_order(sq, n)) + 1e-6) : 1.0;
-  *scale = static_cast<float>(factor < 1.0 ? factor : 1.0);
+  const double total = sum_in_order(sq, n), factor = max_norm > 0 ? max_norm / (sqrt(total) + 1e-6) : 1.0;
+  *scale = !isfinite(total) ? nanf("") : static_cast<float>(factor < 1.0 ? factor : 1.0);
 }
 
 __device__ inline uint64_t mixed(uint64_t word, int64_t index) {
@@ -129,17 +137,27 @@ void fold_parts(double* out, const double* parts, int64_t count, cudaStream_t st
 
 size_t CudaOps::reduce_scratch(int64_t elements) const { return static_cast<size_t>(reduce_parts(elements)) * sizeof(double); }
 
-void CudaOps::do_sum_squares(Tensor out, Tensor x, Tensor scratch) {
+namespace {
+
+template <bool Squares>
+void sum_tensor(const Tensor& out, const Tensor& x, const Tensor& scratch, cudaStream_t stream) {
   const int64_t n = x.numel(), parts = reduce_parts(n);
   with_type(x.dtype, [&](auto t) {
     using T = decltype(t);
-    const auto kernel = aligned({x.data}) ? sum_squares_kernel<T, true> : sum_squares_kernel<T, false>;
-    launch(kernel, grid_of(parts, 1), kBlock, stream(), scratch.as<double>(), x.as<T>(), n);
+    const auto kernel = aligned({x.data}) ? sum_parts_kernel<T, Squares, true> : sum_parts_kernel<T, Squares, false>;
+    launch(kernel, grid_of(parts, 1), kBlock, stream, scratch.as<double>(), x.as<T>(), n);
   });
-  fold_parts(out.as<double>(), scratch.as<double>(), parts, stream());
+  fold_parts(out.as<double>(), scratch.as<double>(), parts, stream);
 }
 
-void CudaOps::do_sum(Tensor out, Tensor x) { launch(sum_kernel, dim3(1), 1, stream(), out.as<double>(), x.as<double>(), x.numel()); }
+}  // namespace
+
+void CudaOps::do_sum_squares(Tensor out, Tensor x, Tensor scratch) { sum_tensor<true>(out, x, scratch, stream()); }
+
+void CudaOps::do_sum(Tensor out, Tensor x, Tensor scratch) {
+  if (x.dtype != DType::f64) return sum_tensor<false>(out, x, scratch, stream());
+  launch(sum_kernel, dim3(1), 1, stream(), out.as<double>(), x.as<double>(), x.numel());
+}
 
 void CudaOps::do_clip_scale(Tensor scale, Tensor sq, double max_norm) {
   launch(clip_scale_kernel, dim3(1), 1, stream(), scale.as<float>(), sq.as<double>(), sq.numel(), max_norm);

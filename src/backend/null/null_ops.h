@@ -38,7 +38,7 @@ class NullOps : public Ops {
   void do_cast(Tensor, Tensor, Rounding, NoiseKey, const ElementMap&) override {}
   void do_fill(Tensor, double) override {}
   void do_fill_normal(Tensor, double, NoiseKey, const ElementMap&) override {}
-  void do_sum(Tensor, Tensor) override {}
+  void do_sum(Tensor, Tensor, Tensor) override {}
   void do_sum_squares(Tensor, Tensor, Tensor) override {}
   void do_clip_scale(Tensor, Tensor, double) override {}
   void do_adamw(const AdamwTensors&, const AdamwScalars&, Tensor) override {}

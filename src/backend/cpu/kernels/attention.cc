@@ -6,6 +6,7 @@
 // masks them too.
 #include <cmath>
 
+#include "backend/cpu/kernels/attention_delta.h"
 #include "backend/cpu/kernels/declare.h"
 #include "backend/cpu/kernels/simd.h"
 #include "backend/cpu/kernels/tile_gemm.h"
@@ -48,8 +49,10 @@ void transpose_tile(float* out, const float* rows, int64_t padded, int64_t head_
 }
 
 template <class T>
-void pack_side(const AttentionPackArgs& a, int64_t offset, float* tiles, float* rows) {
+void pack_side(const AttentionPackArgs& a, int64_t offset, void* to_tiles, void* to_rows) {
   const int64_t padded = padded_head(a.head_dim);
+  auto* tiles = static_cast<float*>(to_tiles);  // (tiles, E, kTile): keys of a tile side by side
+  auto* rows = static_cast<float*>(to_rows);    // (tiles * kTile, Ep)
   float local[kTile * 512];
   for (int64_t t = 0; t * kTile < a.seq; ++t) {
     float* tile_rows_ = rows ? rows + t * kTile * padded : local;
@@ -65,6 +68,8 @@ void pack(const AttentionPackArgs& a) {
   pack_side<T>(a, a.k_offset, a.k_tiles, a.k_rows);
   pack_side<T>(a, a.v_offset, a.v_tiles, a.v_rows);
 }
+
+int64_t packed(int64_t seq, int64_t head_dim) { return (seq + kTile - 1) / kTile * kTile * padded_head(head_dim); }
 
 int64_t forward_work(int64_t head_dim) { return 2 * kTile * padded_head(head_dim) + kTile * kTile; }
 
@@ -113,13 +118,15 @@ void forward(const AttentionForwardArgs& a) {
   std::memset(o, 0, static_cast<size_t>(a.rows * padded) * sizeof(float));
   const int64_t tile = a.first / kTile;
   for (int64_t t = 0; t <= tile; ++t) {
-    tile_gemm(s, kTile, q, padded, 1, a.k_tiles + t * kTile * a.head_dim, kTile, a.rows, kTile, a.head_dim, false);
+    tile_gemm(s, kTile, q, padded, 1, static_cast<const float*>(a.k_tiles) + t * kTile * a.head_dim, kTile, a.rows, kTile, a.head_dim,
+              false);
     softmax_tile(s, a.rows, t == tile, peak, total, factor);
     for (int64_t r = 0; r < a.rows; ++r) {
       if (factor[r] == 1.0f) continue;
       for (int64_t i = 0; i < padded; i += kLanes) store(o + r * padded + i, load(o + r * padded + i) * factor[r]);
     }
-    tile_gemm(o, padded, s, kTile, 1, a.v_rows + t * kTile * padded, padded, a.rows, padded, t == tile ? a.rows : kTile, true);
+    const float* v = static_cast<const float*>(a.v_rows) + t * kTile * padded;
+    tile_gemm(o, padded, s, kTile, 1, v, padded, a.rows, padded, t == tile ? a.rows : kTile, true);
   }
   for (int64_t r = 0; r < a.rows; ++r) {
     const float inverse = 1.0f / total[r];
@@ -150,17 +157,6 @@ inline void score_gradients(float* s, float* dp, int64_t rows, const float* lse,
 }
 
 template <class T>
-void row_products(float* delta, const AttentionBackwardArgs& a) {
-  for (int64_t r = 0; r < a.seq; ++r) {
-    vf acc{};
-    const T* x = static_cast<const T*>(a.dout) + r * a.out_row;
-    const T* y = static_cast<const T*>(a.out) + r * a.out_row;
-    lanes(a.head_dim, [&](int64_t i, int64_t m) { acc += load_part(x + i, m) * load_part(y + i, m); });
-    delta[r] = sum(acc);
-  }
-}
-
-template <class T>
 void backward(const AttentionBackwardArgs& a) {
   const int64_t padded = padded_head(a.head_dim);
   const int64_t tiles = (a.seq + kTile - 1) / kTile, rows = tiles * kTile;
@@ -178,8 +174,9 @@ void backward(const AttentionBackwardArgs& a) {
     const int64_t keys = least(kTile, a.seq - j * kTile);
     float* dk = a.dk + j * kTile * padded;
     float* dv = a.dv + j * kTile * padded;
-    const float* k_tile = a.k_tiles + j * kTile * a.head_dim;
-    const float* v_tile = a.v_tiles + j * kTile * a.head_dim;
+    const float* k_tile = static_cast<const float*>(a.k_tiles) + j * kTile * a.head_dim;
+    const float* v_tile = static_cast<const float*>(a.v_tiles) + j * kTile * a.head_dim;
+    const float* k_rows = static_cast<const float*>(a.k_rows) + j * kTile * padded;
     for (int64_t i = j; i < tiles; ++i) {
       const int64_t n = least(kTile, a.seq - i * kTile);
       float* qi = q + i * kTile * padded;
@@ -189,7 +186,7 @@ void backward(const AttentionBackwardArgs& a) {
       score_gradients(s, dp, n, a.lse + i * kTile, delta + i * kTile, i == j);
       tile_gemm(dv, padded, s, 1, kTile, di, padded, keys, padded, n, i != j);
       tile_gemm(dk, padded, dp, 1, kTile, qi, padded, keys, padded, n, i != j);
-      tile_gemm(dq + i * kTile * padded, padded, dp, kTile, 1, a.k_rows + j * kTile * padded, padded, n, padded, keys, true);
+      tile_gemm(dq + i * kTile * padded, padded, dp, kTile, 1, k_rows, padded, n, padded, keys, true);
     }
   }
   for (int64_t i = 0; i < a.seq * padded; i += kLanes) store(dq + i, load(dq + i) * a.scale);
@@ -201,10 +198,11 @@ void backward(const AttentionBackwardArgs& a) {
 void fill_attention(CpuKernels& k) {
   k.attention_pack[0] = pack<float>;
   k.attention_pack[1] = pack<b16>;
-  k.attention_forward_work = forward_work;
+  k.attention_packed[0] = k.attention_packed[1] = packed;
+  k.attention_forward_work[0] = k.attention_forward_work[1] = forward_work;
   k.attention_forward[0] = forward<float>;
   k.attention_forward[1] = forward<b16>;
-  k.attention_backward_work = backward_work;
+  k.attention_backward_work[0] = k.attention_backward_work[1] = backward_work;
   k.attention_backward[0] = backward<float>;
   k.attention_backward[1] = backward<b16>;
   k.store_rows[0] = store_rows<float>;

@@ -10,4 +10,8 @@ void fill_loss(CpuKernels& k);
 void fill_attention(CpuKernels& k);
 void fill_adamw(CpuKernels& k);
 void fill_checksum(CpuKernels& k);
+// These replace bf16 functions of the others; only where the set has them.
+void fill_amx_gemm(CpuKernels& k);
+void fill_amx_attention(CpuKernels& k);
+void fill_amx_attention_bwd(CpuKernels& k);
 }  // namespace hlat::HLAT_ISA

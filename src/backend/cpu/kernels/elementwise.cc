@@ -9,8 +9,13 @@ namespace {
 void widen(float* dst, const b16* src, int64_t n) {
   lanes(n, [&](int64_t i, int64_t m) { store_part(dst + i, load_part(src + i, m), m); });
 }
+// By integer arithmetic in every set: a cast keeps values below 2^-126, which the conversion instruction drops.
 void narrow(b16* dst, const float* src, int64_t n) {
-  lanes(n, [&](int64_t i, int64_t m) { store_part(dst + i, load_part(src + i, m), m); });
+  lanes(n, [&](int64_t i, int64_t m) {
+    b16 out[kLanes];
+    store_bits(out, bf16_bits(load_part(src + i, m)));
+    std::memcpy(dst + i, out, static_cast<size_t>(m) * sizeof(b16));
+  });
 }
 
 void narrow_stochastic(b16* dst, const float* src, int64_t n, int64_t first_element, const uint32_t* key, uint32_t step, uint32_t purpose) {
@@ -29,6 +34,17 @@ void add(void* y, const void* a, const void* b, int64_t n) {
   const auto* p = static_cast<const T*>(a);
   const auto* q = static_cast<const T*>(b);
   lanes(n, [&](int64_t i, int64_t m) { store_part(out + i, load_part(p + i, m) + load_part(q + i, m), m); });
+}
+
+template <class T>
+double sum_wide(const void* x, int64_t n) {
+  typedef double vd __attribute__((vector_size(kLanes * 8)));
+  const auto* p = static_cast<const T*>(x);
+  vd acc{};
+  lanes(n, [&](int64_t i, int64_t m) { acc += __builtin_convertvector(load_part(p + i, m), vd); });
+  double total = 0;
+  for (int k = 0; k < kLanes; ++k) total += acc[k];
+  return total;
 }
 
 // f32 within short runs, f64 across them.
@@ -108,6 +124,8 @@ void fill_elementwise(CpuKernels& k) {
   k.narrow_stochastic = narrow_stochastic;
   k.add[0] = add<float>;
   k.add[1] = add<b16>;
+  k.sum[0] = sum_wide<float>;
+  k.sum[1] = sum_wide<b16>;
   k.sum_squares[0] = sum_squares<float>;
   k.sum_squares[1] = sum_squares<b16>;
   k.rope[0] = rope<float>;

@@ -68,7 +68,15 @@ inline void store_bits(b16* p, vu bits) {
   const vh h = __builtin_convertvector(bits, vh);
   std::memcpy(p, &h, sizeof h);
 }
+#if defined(__AVX512BF16__)
+inline void store(b16* p, vf v) {  // what f32 holds below 2^-126 becomes zero
+  vh h;
+  asm("vcvtneps2bf16 %1, %0" : "=v"(h) : "v"(v));
+  std::memcpy(p, &h, sizeof h);
+}
+#else
 inline void store(b16* p, vf v) { store_bits(p, bf16_bits(v)); }
+#endif
 
 // The first n lanes, the rest zero.
 template <class T>
@@ -103,9 +111,7 @@ inline void store_part(T* p, vf v, int64_t n) {
     store_n(p, v, n);
 }
 
-inline vf select(vi mask, vf yes, vf no) {
-  return reinterpret_cast<vf>((mask & reinterpret_cast<vi>(yes)) | (~mask & reinterpret_cast<vi>(no)));
-}
+inline vf select(vi mask, vf yes, vf no) { return mask ? yes : no; }
 inline vf max(vf a, vf b) { return select(a > b, a, b); }
 
 // Lane j takes lane j ^ S.
@@ -180,7 +186,7 @@ inline vf exp(vf x) {
 // The same where x is not above 0 but for rounding, as in a softmax: fewer steps. Below -87 it is 1e-38, not 0.
 inline vf exp_nonpositive(vf x) {
   vf n;
-  const vf p = exp_parts(select(x < -87.0f, set(-87.0f), x), n);
+  const vf p = exp_parts(max(set(-87.0f), x), n);  // in this order NaN stays
   const vi scaled = reinterpret_cast<vi>(p) + (__builtin_convertvector(n, vi) << 23);
   return reinterpret_cast<vf>(scaled);
 }

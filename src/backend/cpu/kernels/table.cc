@@ -17,6 +17,11 @@ const CpuKernels& kernels() {
     fill_attention(k);
     fill_adamw(k);
     fill_checksum(k);
+#if defined(HLAT_AMX)
+    fill_amx_gemm(k);
+    fill_amx_attention(k);
+    fill_amx_attention_bwd(k);
+#endif
     return k;
   }();
   return table;

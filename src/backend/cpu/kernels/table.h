@@ -12,10 +12,11 @@ struct AttentionPackArgs {
   int64_t row;                 // elements from row to row
   int64_t k_offset, v_offset;  // columns of this kv head
   int64_t seq, head_dim;
-  float* k_tiles;  // (tiles, E, kTile): keys of a tile side by side, zero padded
-  float* v_tiles;  // the same of V, or null
-  float* k_rows;   // (tiles * kTile, Ep) or null
-  float* v_rows;   // (tiles * kTile, Ep) or null
+  // attention_packed floats each, in an order of the instruction set's own, zero padded
+  void* k_tiles;  // for the scores
+  void* v_tiles;  // the same of V, or null
+  void* k_rows;   // for sums over keys, or null
+  void* v_rows;   // the same of V, or null
 };
 
 struct AttentionForwardArgs {
@@ -23,8 +24,8 @@ struct AttentionForwardArgs {
   int64_t q_row;
   int64_t first, rows;  // position of the tile in the sequence, rows in it
   int64_t head_dim;
-  const float* k_tiles;
-  const float* v_rows;
+  const void* k_tiles;
+  const void* v_rows;
   float scale;
   void* out;
   int64_t out_row;
@@ -38,15 +39,36 @@ struct AttentionBackwardArgs {
   const void* out;
   const float* lse;
   int64_t q_row, out_row, seq, head_dim;
-  const float* k_tiles;
-  const float* v_tiles;
-  const float* k_rows;
+  const void* k_tiles;
+  const void* v_tiles;
+  const void* k_rows;
   float scale;
   void* dq;  // written, element type as q
   int64_t dq_row;
   float* dk;  // (T, Ep) written
   float* dv;  // (T, Ep) written
   float* work;
+};
+
+// Panels of an operand of the tile product: 32 rows of op(A) or columns of op(B) each.
+struct GemmPackArgs {
+  uint16_t* dst;        // lines x k, both rounded up to 32
+  const uint16_t* src;  // first element of the panel
+  int64_t ld;
+  bool transposed;
+  int64_t lines, k;  // rows or columns that exist, length along k
+};
+
+// One block of C = or += A B, from packed panels.
+struct GemmBlockArgs {
+  const uint16_t* a;  // panels one after the other, 1024 * steps elements each
+  const uint16_t* b;
+  int64_t rows, cols, steps;
+  void* c;
+  int64_t ldc;
+  bool c_bf16, accumulate;
+  const float* start;  // sums to begin with, or null
+  int64_t start_row;
 };
 
 struct AdamwArgs {
@@ -72,6 +94,7 @@ struct CpuKernels {
   void (*narrow_stochastic)(uint16_t* dst, const float* src, int64_t n, int64_t first_element, const uint32_t* key, uint32_t step,
                             uint32_t purpose);
   void (*add[2])(void* y, const void* a, const void* b, int64_t n);
+  double (*sum[2])(const void* x, int64_t n);  // in f64
   double (*sum_squares[2])(const void* x, int64_t n);
   // Part of the sum of Ops::checksum: `bytes` from word first_word on; only the last word may be short.
   uint64_t (*checksum)(const void* x, int64_t bytes, int64_t first_word);
@@ -88,15 +111,20 @@ struct CpuKernels {
   void (*ce_partial[2])(float* stats, const void* logits, const int32_t* targets, int64_t rows, int64_t width, int64_t first);
   void (*ce_bwd[2])(void* dlogits, const void* logits, const float* stats, const int32_t* targets, int64_t rows, int64_t width,
                     int64_t first, float scale);
+  int64_t (*attention_packed[2])(int64_t seq, int64_t head_dim);
   void (*attention_pack[2])(const AttentionPackArgs&);
-  int64_t (*attention_forward_work)(int64_t head_dim);
+  int64_t (*attention_forward_work[2])(int64_t head_dim);
   void (*attention_forward[2])(const AttentionForwardArgs&);
-  int64_t (*attention_backward_work)(int64_t seq, int64_t head_dim);
+  int64_t (*attention_backward_work[2])(int64_t seq, int64_t head_dim);
   void (*attention_backward[2])(const AttentionBackwardArgs&);
   // (dst rows) = src (T, Ep) f32, head_dim columns, to f32 or bf16 rows
   void (*store_rows[2])(void* dst, int64_t row, const float* src, int64_t rows, int64_t head_dim);
   // Weight, moments and gradient types: [weight bf16][moment bf16][grad bf16]. Returns the sum of squares of the new weights.
   double (*adamw[2][2][2])(const AdamwArgs&);
+  // The bf16 product on tiles: null but with AMX.
+  void (*gemm_pack_a)(const GemmPackArgs&);
+  void (*gemm_pack_b)(const GemmPackArgs&);
+  void (*gemm_block)(const GemmBlockArgs&);
 };
 
 // E rounded up to whole vectors of the widest set, so that layouts do not depend on the set.
@@ -109,6 +137,9 @@ namespace avx2 {
 const CpuKernels& kernels();
 }
 namespace avx512 {
+const CpuKernels& kernels();
+}
+namespace amx {
 const CpuKernels& kernels();
 }
 

@@ -1,0 +1,16 @@
+// In place of mpi_comm.cc where the build has no MPI: several ranks are refused with what to do about it.
+#include "comm/mpi_comm.h"
+
+namespace hlat {
+
+MpiSession::MpiSession(const MpiOptions& /*options*/) : exceptions_(0) {
+  throw UsageError(
+      "this hlat was built without MPI, so it runs as one process: install Open MPI (Debian: libopenmpi-dev, openmpi-bin) and build "
+      "again with HLAT_MPI=ON, or start one process without a launcher");
+}
+
+MpiSession::~MpiSession() = default;
+
+void MpiSession::abort(int code) { std::_Exit(code); }
+
+}  // namespace hlat

@@ -1,0 +1,41 @@
+// A job of several ranks as a user starts it: mpirun and the real binary, with the means to look at its processes and to
+// harm them. Processes are found by a variable that only this job has in its environment.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "support/run_binary.h"
+#include "support/temp_dir.h"
+
+namespace hlat::test {
+
+class Job {
+ public:
+  using Words = std::vector<std::string>;
+
+  // Runs in a fresh folder, dir(), with tiny.yaml in it. `launcher` are more words for mpirun; 0 ranks: no mpirun.
+  Job(int ranks, const Words& args, const Words& launcher = {}, const std::map<std::string, std::string>& variables = {});
+  ~Job();  // ends what is left
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  const TempDir& dir() const { return dir_; }
+  std::map<int, pid_t> ranks() const;           // the living processes of hlat
+  void await_step(int64_t step) const;          // until the metrics of run folder "run" hold it; throws after a minute
+  RunResult wait(double limit_s = 60);          // throws when the job does not end in time
+  std::vector<nlohmann::json> metrics() const;  // of run folder "run"
+
+ private:
+  TempDir dir_;
+  pid_t pid_ = -1;  // of mpirun; -1: it has ended
+};
+
+// train --config tiny.yaml run.dir=run and more words.
+Job::Words tiny_run(const Job::Words& more = {});
+
+}  // namespace hlat::test

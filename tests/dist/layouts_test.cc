@@ -1,0 +1,70 @@
+// The real binary under mpirun, in layouts of up to 8 ranks: the same training as one process, step by step.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "dist/job.h"
+
+namespace hlat::test {
+namespace {
+
+using nlohmann::json;
+
+struct Layout {
+  const char* name;
+  int ranks;
+  Job::Words words;         // of this layout alone
+  Job::Words shared = {};   // also of the process it is compared with
+  double tolerance = 1e-5;  // f32 sums cut among ranks round in another order, 1e-7 at a time, and five steps build on them
+};
+
+constexpr double kBf16 = 0.02;  // a partial sum rounded to bf16 (2^-9) before it is added to the others
+
+std::vector<json> run(int ranks, const Layout& layout, bool alone) {
+  Job::Words words = layout.shared;
+  if (!alone) words.insert(words.end(), layout.words.begin(), layout.words.end());
+  Job job(ranks, tiny_run(words), {"--bind-to", "none"});
+  const RunResult r = job.wait(120);
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  return job.metrics();
+}
+
+class Layouts : public testing::TestWithParam<Layout> {};
+
+TEST_P(Layouts, TrainAsOneProcess) {
+  const Layout& layout = GetParam();
+  const auto one = run(0, layout, true), many = run(layout.ranks, layout, false);
+  ASSERT_EQ(one.size(), 5u);
+  ASSERT_EQ(many.size(), one.size());
+  for (size_t i = 0; i < one.size(); ++i) {
+    for (const char* key : {"step", "tokens", "floor", "lr"}) EXPECT_EQ(many[i][key], one[i][key]) << key << " of step " << i + 1;
+    for (const char* key : {"loss", "grad_norm", "param_norm"}) {
+      const double expected = one[i][key], got = many[i][key];
+      EXPECT_NEAR(got, expected, layout.tolerance * std::abs(expected)) << key << " of step " << i + 1;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Mpi, Layouts,
+    testing::Values(Layout{"tp2", 2, {"parallel.tp=2"}},  //
+                    Layout{"tp4_sp", 4, {"parallel.tp=4", "parallel.sequence=true"}}, Layout{"tp8", 8, {"parallel.tp=8"}},
+                    Layout{"pp4", 4, {"parallel.pp=4"}}, Layout{"pp2_chunks2", 2, {"parallel.pp=2", "parallel.chunks=2"}},
+                    Layout{"dp2", 2, {"parallel.zero1=false"}}, Layout{"dp4_zero1", 4, {"parallel.zero1=true"}},
+                    Layout{"tp2_sp_pp2_dp2_zero1", 8, {"parallel.tp=2", "parallel.pp=2", "parallel.sequence=true", "parallel.zero1=true"}},
+                    Layout{"tied_tp2_pp2", 4, {"parallel.tp=2", "parallel.pp=2"}, {"model.tied=true"}},
+                    Layout{"mixed_tp2_dp2", 4, {"parallel.tp=2"}, {"train.precision=mixed"}, kBf16},
+                    Layout{"bf16_sr_pp2_dp2", 4, {"parallel.pp=2"}, {"train.precision=bf16_sr"}, kBf16}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(LayoutsTwice, AreBitIdentical) {
+  const Layout layout{"", 4, {"parallel.tp=2", "parallel.sequence=true"}, {"train.precision=bf16_sr"}};
+  const auto a = run(4, layout, false), b = run(4, layout, false);
+  ASSERT_EQ(a.size(), 5u);
+  ASSERT_EQ(b.size(), a.size());
+  for (size_t i = 0; i < a.size(); ++i)
+    for (const char* key : {"loss", "floor", "grad_norm", "param_norm"}) EXPECT_EQ(a[i][key].dump(), b[i][key].dump()) << key;
+}
+
+}  // namespace
+}  // namespace hlat::test
