@@ -53,7 +53,7 @@ __global__ void matmul_kernel(Sample* out, int64_t count, Matrix c, Matrix befor
     sum = block_sum(sum);
     magnitude = block_sum(magnitude);
     const double old = accumulate ? value(before, i, j) : 0;
-    if (threadIdx.x == 0) out[s] = {sum + old, magnitude + fabs(old), value(c, i, j)};
+    if (threadIdx.x == 0) out[s] = {sum + old, magnitude + fabs(old), value(c, i, j), fabs(sum)};
   }
 }
 

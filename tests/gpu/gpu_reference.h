@@ -17,6 +17,7 @@ struct Matrix {
 
 struct Sample {
   double ref, magnitude, got;
+  double product = 0;  // of a matmul: |ref| without what was there before
 };
 
 // out[s] for s in [0, count): element (i, j), drawn from s, of op(a) op(b) + before; got is that element of c. With count = m n

@@ -1,5 +1,6 @@
 // Choosing an algorithm by time: all proposals briefly, then variations of the two best, then the best few in turn, by median.
-// In turn, because the clock of the device sinks under load: what is timed later must not lose for that.
+// The clock of the device sinks and rises with its power, by a tenth and more within milliseconds. So nobody is timed in one go: the
+// brief runs go through the list and back, and the finalists take turns, each with enough work to be in the state a step is in.
 #include <algorithm>
 
 #include "backend/cuda/cuda_check.h"
@@ -9,8 +10,9 @@ namespace hlat {
 
 namespace {
 
-constexpr size_t kFinalists = 4;
-constexpr int kRounds = 7;
+constexpr size_t kFinalists = 5;
+constexpr int kRounds = 9;
+constexpr double kBetter = 0.99;  // what must be gained over the library's favourite
 
 class Stopwatch {
  public:
@@ -65,33 +67,48 @@ class Race {
 
   // Short runs of each; those that do not run are left out.
   void enter(const std::vector<MatmulChoice>& choices) {
+    std::vector<MatmulChoice> running;
     for (MatmulChoice c : choices) {
-      const cublasLtMatmulAlgo_t algo = algo_of(c);
-      if (problem_.call(algo, d_, x_) != CUBLAS_STATUS_SUCCESS) continue;  // also loads the kernel
+      if (problem_.call(algo_of(c), d_, x_) != CUBLAS_STATUS_SUCCESS) continue;  // also loads the kernel
       c.microseconds = time(c, 1);
-      c.microseconds = std::min(c.microseconds, time(c, times(c)));
-      entered_.push_back(c);
+      running.push_back(c);
     }
+    for (auto c = running.rbegin(); c != running.rend(); ++c) c->microseconds = time(*c, times(*c, 500));
+    for (MatmulChoice& c : running) c.microseconds += time(c, times(c, 500));
+    for (MatmulChoice& c : running) c.microseconds /= 2;
+    entered_.insert(entered_.end(), running.begin(), running.end());
     std::stable_sort(entered_.begin(), entered_.end(), faster);
   }
 
   const std::vector<MatmulChoice>& entered() const { return entered_; }
 
-  MatmulChoice finish() {
+  // favourite: what is taken unless another is clearly faster.
+  MatmulChoice finish(const MatmulChoice& favourite) {
     std::vector<MatmulChoice> best(entered_.begin(), entered_.begin() + static_cast<int64_t>(std::min(kFinalists, entered_.size())));
+    const auto is_favourite = [&](const MatmulChoice& c) { return c.algo == favourite.algo; };
+    const auto entry = std::find_if(entered_.begin(), entered_.end(), is_favourite);
+    if (entry != entered_.end() && std::none_of(best.begin(), best.end(), is_favourite)) best.push_back(*entry);
     std::vector<std::vector<double>> samples(best.size());
-    for (int round = 0; round < kRounds; ++round)
-      for (size_t i = 0; i < best.size(); ++i) samples[i].push_back(time(best[i], times(best[i])));
+    for (size_t round = 0; round < kRounds; ++round)
+      for (size_t i = 0; i < best.size(); ++i) {
+        const size_t who = (i + round) % best.size();
+        samples[who].push_back(time(best[who], times(best[who], 1500)));
+      }
     for (size_t i = 0; i < best.size(); ++i) {
       std::nth_element(samples[i].begin(), samples[i].begin() + kRounds / 2, samples[i].end());
       best[i].microseconds = samples[i][kRounds / 2];
     }
-    return *std::min_element(best.begin(), best.end(), faster);
+    const MatmulChoice winner = *std::min_element(best.begin(), best.end(), faster);
+    const auto rival = std::find_if(best.begin(), best.end(), is_favourite);
+    return rival != best.end() && winner.microseconds > kBetter * rival->microseconds ? *rival : winner;
   }
 
  private:
   static bool faster(const MatmulChoice& x, const MatmulChoice& y) { return x.microseconds < y.microseconds; }
-  static int times(const MatmulChoice& c) { return std::clamp(static_cast<int>(500 / std::max(c.microseconds, 1.0)), 1, 20); }
+  // How many runs fill a time.
+  static int times(const MatmulChoice& c, double microseconds) {
+    return std::clamp(static_cast<int>(microseconds / std::max(c.microseconds, 1.0)), 1, 20);
+  }
   double time(const MatmulChoice& c, int count) {
     const cublasLtMatmulAlgo_t algo = algo_of(c);
     return watch_.microseconds(count, [&] { HLAT_CUBLASLT(problem_.call(algo, d_, x_)); });
@@ -122,7 +139,7 @@ std::optional<MatmulChoice> measure(const MatmulProblem& problem, const MatmulOp
       if (std::none_of(candidates.begin(), candidates.end(), same) && std::none_of(more.begin(), more.end(), same)) more.push_back(c);
     }
   race.enter(more);
-  return race.finish();
+  return race.finish(candidates.front());
 }
 
 }  // namespace hlat
