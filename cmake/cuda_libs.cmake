@@ -19,7 +19,8 @@ endif()
 
 # The GPU compiler gets files of its own: it does not know our warning flags.
 add_library(hlat_cuda_lib_kernels OBJECT
-  ${HLAT_CUDA_LIB_DIR}/attention_kernel.cu ${HLAT_CUDA_LIB_DIR}/attention_kernel_bwd.cu ${HLAT_CUDA_LIB_DIR}/matmul_plain.cu)
+  ${HLAT_CUDA_LIB_DIR}/attention_kernel.cu ${HLAT_CUDA_LIB_DIR}/attention_kernel_bwd.cu
+  ${HLAT_CUDA_LIB_DIR}/attention_mma.cu ${HLAT_CUDA_LIB_DIR}/matmul_plain.cu)
 target_include_directories(hlat_cuda_lib_kernels PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(hlat_cuda_lib_kernels PRIVATE -Werror=all-warnings -Xcompiler=-Wall,-Wextra)
 

@@ -1,5 +1,5 @@
 // Checks the CUDA matmul and attention against double references on random data, and times them at the shapes of a training step.
-//   cuda_lib_check [check] [bench] [own] [cache=DIR]      check and bench by default; exit code 1 when anything is wrong
+//   cuda_lib_check [check] [bench] [attention] [matmul] [own] [cache=DIR]     all by default; exit code 1 when anything is wrong
 // own: only our own kernels at small shapes, for compute-sanitizer.
 // A row of the matmul table: the measured choice beside the library's own favourite, which is what a framework runs.
 #include <chrono>
@@ -246,15 +246,18 @@ bool bench_attentions(Gpu& gpu) {
 }
 
 int run(int argc, char** argv) {
-  bool check = false, bench = false, own = false;
+  bool check = false, bench = false, own = false, attention = false, matmuls = false;
   std::string cache;
   for (int i = 1; i < argc; ++i) {
     check = check || std::strcmp(argv[i], "check") == 0;
     bench = bench || std::strcmp(argv[i], "bench") == 0;
     own = own || std::strcmp(argv[i], "own") == 0;
+    attention = attention || std::strcmp(argv[i], "attention") == 0;
+    matmuls = matmuls || std::strcmp(argv[i], "matmul") == 0;
     if (std::strncmp(argv[i], "cache=", 6) == 0) cache = argv[i] + 6;
   }
-  if (!check && !bench && !own) check = bench = true;
+  if (!check && !bench) check = bench = true;
+  if (!attention && !matmuls) attention = matmuls = true;
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     std::printf("no CUDA device: skipped\n");
@@ -269,8 +272,11 @@ int run(int argc, char** argv) {
   CudaMatmul matmul(gpu.stream(), cache);
   std::printf("%s\n", matmul.describe().c_str());
   bool good = true;
-  if (check) good &= check_attentions(gpu, false) & check_matmuls(gpu, &matmul) & check_capture(gpu, matmul);
-  if (bench) good &= bench_attentions(gpu) & bench_matmuls(gpu, matmul);
+  if (check && attention) good &= check_attentions(gpu, false);
+  if (check && matmuls) good &= check_matmuls(gpu, &matmul);
+  if (check) good &= check_capture(gpu, matmul);
+  if (bench && attention) good &= bench_attentions(gpu);
+  if (bench && matmuls) good &= bench_matmuls(gpu, matmul);
   std::printf("%s; %lld shapes measured, %s\n", good ? "all good" : "WRONG results above", static_cast<long long>(matmul.measured()),
               matmul.describe().c_str());
   return good ? 0 : 1;

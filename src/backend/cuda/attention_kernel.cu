@@ -77,6 +77,7 @@ cudaError_t run_forward(cudaStream_t stream, const OwnAttention& x) {
 }  // namespace own
 
 cudaError_t own_attention(cudaStream_t stream, const OwnAttention& x) {
+  if (mma_attention_takes(x)) return mma_attention(stream, x, false);
   return own::with_head(x.head_dim, [&]<int kHead>() {
     return x.bf16 ? own::run_forward<__nv_bfloat16, kHead>(stream, x) : own::run_forward<float, kHead>(stream, x);
   });

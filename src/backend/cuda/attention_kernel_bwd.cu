@@ -117,19 +117,25 @@ __global__ void __launch_bounds__(kThreads) queries(OwnAttention s) {
   store_rows<kTile, kHead>(Heads<T>(static_cast<T*>(s.dqkv), s, b, h, kv).q, first, dq, nullptr, s);
 }
 
+template <class T>
+cudaError_t run_delta(cudaStream_t stream, const OwnAttention& x) {
+  return launch(make_delta<T>, (x.batch * x.seq * x.heads * 32 + kThreads - 1) / kThreads, 0, stream, x);
+}
+
 template <class T, int kHead>
 cudaError_t run_backward(cudaStream_t stream, const OwnAttention& x) {
-  const int64_t warps = x.batch * x.seq * x.heads, tiles = (x.seq + kTile - 1) / kTile;
-  cudaError_t error = launch(make_delta<T>, (warps * 32 + kThreads - 1) / kThreads, 0, stream, x);
+  const int64_t tiles = (x.seq + kTile - 1) / kTile;
   constexpr size_t kBytes = Shared<kHead>::kFloats * sizeof(float);
-  if (error == cudaSuccess) error = launch(keys<T, kHead>, x.batch * x.kv_heads * tiles, kBytes, stream, x);
-  if (error == cudaSuccess) error = launch(queries<T, kHead>, x.batch * x.heads * tiles, kBytes, stream, x);
-  return error;
+  const cudaError_t error = launch(keys<T, kHead>, x.batch * x.kv_heads * tiles, kBytes, stream, x);
+  return error == cudaSuccess ? launch(queries<T, kHead>, x.batch * x.heads * tiles, kBytes, stream, x) : error;
 }
 
 }  // namespace own
 
 cudaError_t own_attention_bwd(cudaStream_t stream, const OwnAttention& x) {
+  const cudaError_t error = x.bf16 ? own::run_delta<__nv_bfloat16>(stream, x) : own::run_delta<float>(stream, x);
+  if (error != cudaSuccess) return error;
+  if (mma_attention_takes(x)) return mma_attention(stream, x, true);
   return own::with_head(x.head_dim, [&]<int kHead>() {
     return x.bf16 ? own::run_backward<__nv_bfloat16, kHead>(stream, x) : own::run_backward<float, kHead>(stream, x);
   });
