@@ -9,7 +9,7 @@ jobs=${JOBS:-$(nproc)}
 # The version the tree is formatted with comes first: others differ in details.
 tool() { command -v "$1-14" || command -v "$1"; }
 
-sources() { find "$@" \( -name '*.cc' -o -name '*.h' \) | sort; }
+sources() { find "$@" \( -name '*.cc' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) | sort; }
 
 format() { sources src tests bench | xargs -n 16 -P "$jobs" "$(tool clang-format)" --dry-run --Werror; }
 
@@ -19,10 +19,11 @@ includes() { python3 tools/check_includes.py --self-test && python3 tools/check_
 
 symbols() { tools/check_kernel_symbols.sh "$build"; }
 
-# clang-tidy over src/. Not over kernels: it would see them for one instruction set only.
+# clang-tidy over src/. Not over kernels: it would see them for one instruction set only. Not over what this build leaves out.
 tidy() {
   mkdir -p "$build/tidy"
-  find src -name '*.cc' ! -path '*/kernels/*' | sort | xargs -P "$jobs" -n 1 "$0" --tidy-file
+  find src -name '*.cc' ! -path '*/kernels/*' | sort | while read -r f; do grep -q "\"file\": .*/$f\"" "$build/compile_commands.json" && echo "$f"; done |
+    xargs -P "$jobs" -n 1 "$0" --tidy-file
 }
 
 # A file that passed is left alone until it, a header or the checks change; build/tidy keeps the time of the pass.

@@ -25,7 +25,7 @@ void run(const Args& args, bool per_op) {
   const Config config = with_ranks(args.config.load().config, launch.ranks);
   Session session(launch, config.parallel.timeout_s);
   run_on_ranks(session, 0, [&] {
-    const auto backend = make_backend(config.device, session.threads());
+    const auto backend = make_backend(config.device, session.place());
     const StepBench bench = bench_step(config, *backend, session.world(), args.steps, per_op);
     if (session.rank() != 0) return;
     if (args.json)

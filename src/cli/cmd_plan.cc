@@ -41,7 +41,7 @@ void run(const Args& args) {
   if (args.rank >= ranks) throw UsageError(fmt::format("--rank {}: the mesh has ranks 0 to {}", args.rank, ranks - 1));
   const bool here = args.device.empty();
   const int local = here ? ranks : 1;  // without a named device, all ranks would run on this machine
-  const auto backend = make_backend(config.device, std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / local));
+  const auto backend = make_backend(config.device, {.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / local)});
   Fit fit = fit_here(*backend, local);
   if (!here) fit = {.device = args.device, .available = find_device(args.device).memory_bytes};
   // A named device is planned without scratch: how much its libraries take is not known here.

@@ -79,7 +79,7 @@ std::unique_ptr<RunFolder> open_folder(const Config& config, const std::string& 
 
 void run_rank(const Args& args, const Config& config, const EmbeddedCorpus& corpus, const Session& session, int64_t& step) {
   const bool leads = session.rank() == 0;
-  const auto backend = make_backend(config.device, session.threads());
+  const auto backend = make_backend(config.device, session.place());
   const Planner planner(*backend);
   std::vector<Plan> stages;
   if (leads) {

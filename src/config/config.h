@@ -87,7 +87,7 @@ struct DataConfig {
 };
 
 struct DeviceConfig {
-  std::string backend = "auto";  // auto | cpu
+  std::string backend = "auto";  // auto | cpu | cuda
   int64_t threads = 0;           // 0: all cores this process may use
   std::string isa = "auto";      // own CPU kernels: auto | avx512 | avx2 | generic
   bool operator==(const DeviceConfig&) const = default;

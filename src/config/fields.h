@@ -107,7 +107,7 @@ void fields(Visit& v, DataConfig& c) {
 
 template <class Visit>
 void fields(Visit& v, DeviceConfig& c) {
-  v("backend", c.backend, "where the step runs", one_of({"auto", "cpu"}));
+  v("backend", c.backend, "where the step runs; auto: on a GPU if there is one", one_of({"auto", "cpu", "cuda"}));
   v("threads", c.threads, "CPU threads; auto: all cores this process may use", auto_or(1, 4096));
   v("isa", c.isa, "instruction set of the own CPU kernels; auto: the best this CPU has", one_of({"auto", "avx512", "avx2", "generic"}));
 }

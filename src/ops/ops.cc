@@ -39,10 +39,14 @@ std::string label(const MatmulShape& s) {
 
 }  // namespace
 
-Ops::Timed::Timed(OpCost* op, OpCost* detail) : op_(op), detail_(detail), start_(op == nullptr ? 0 : now()) {}
+Ops::Timed::Timed(Ops* ops, OpCost* op, OpCost* detail) : ops_(ops), op_(op), detail_(detail), start_(op == nullptr ? 0 : now()) {}
 
 Ops::Timed::~Timed() {
   if (op_ == nullptr) return;
+  try {
+    ops_->finish();
+  } catch (const Error&) {  // a device's errors stay: its next call throws it again, from where one may throw
+  }
   const double elapsed = now() - start_;
   op_->seconds += elapsed;
   if (detail_ != nullptr) detail_->seconds += elapsed;
@@ -56,8 +60,8 @@ Ops::Timed Ops::count(OpKind kind, double flops, double bytes, const MatmulShape
     return &c;
   };
   OpCost* op = add(cost_.op[static_cast<size_t>(kind)]);
-  if (!timing_) return {nullptr, nullptr};
-  return {op, shape == nullptr ? nullptr : add(cost_.matmuls[label(*shape)])};
+  if (!timing_) return {this, nullptr, nullptr};
+  return {this, op, shape == nullptr ? nullptr : add(cost_.matmuls[label(*shape)])};
 }
 
 Tensor Ops::scratch(size_t bytes, OpKind kind) {
@@ -82,7 +86,8 @@ void Ops::embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first) {
   HLAT_CHECK(dtable.dim(1) == dy.dim(1) && accumulates(dtable.dtype, dy.dtype), "embed_bwd: dtable {}, dy {}", dtable.str(), dy.str());
   HLAT_CHECK(first >= 0, "embed_bwd: first {}", first);
   const Timed timed = count(OpKind::embed_bwd, numel(dy), bytes_of({ids, dy}) + 2 * numel(dy) * static_cast<double>(size_of(dtable.dtype)));
-  do_embed_bwd(dtable, ids, dy, first);
+  const Scope scope(temp_);
+  do_embed_bwd(dtable, ids, dy, first, scratch(embed_bwd_scratch(dy.dim(0)), OpKind::embed_bwd));
 }
 
 // A sum of no terms.

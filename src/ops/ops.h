@@ -136,19 +136,24 @@ class Ops {
 
   const Cost& cost() const { return cost_; }
   void reset_cost() { cost_ = {}; }
-  // Also measure wall time per op, and per shape for matmul (backends that return when the work is done).
+  // Also measure wall time per op, and per shape for matmul. A backend that returns early then waits after every op.
   void set_timing(bool on) { timing_ = on; }
 
   // Bytes of scratch an op needs beyond its arguments, a pure function of shape (and of this machine's backend).
   virtual size_t matmul_scratch(const MatmulShape&) const { return 0; }
   virtual size_t attention_scratch(const AttentionShape&, DType, bool /*backward*/) const { return 0; }
   virtual size_t rmsnorm_bwd_scratch(int64_t /*rows*/, int64_t /*width*/) const { return 0; }
+  virtual size_t embed_bwd_scratch(int64_t /*tokens*/) const { return 0; }
+  // Of the ops that reduce a whole tensor to one number: sum_squares, adamw and checksum.
+  virtual size_t reduce_scratch(int64_t /*elements*/) const { return 0; }
+  // Waits for the work of earlier calls, where a backend returns before it is done.
+  virtual void finish() {}
 
  protected:
   explicit Ops(Region& temp) : temp_(temp) {}
 
   virtual void do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) = 0;
-  virtual void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first) = 0;
+  virtual void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first, Tensor scratch) = 0;
   virtual void do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) = 0;
   virtual void do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) = 0;
   virtual void do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) = 0;
@@ -168,22 +173,23 @@ class Ops {
   virtual void do_fill(Tensor t, double value) = 0;
   virtual void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) = 0;
   virtual void do_sum(Tensor out, Tensor x) = 0;
-  virtual void do_sum_squares(Tensor out, Tensor x) = 0;
+  virtual void do_sum_squares(Tensor out, Tensor x, Tensor scratch) = 0;
   virtual void do_clip_scale(Tensor scale, Tensor sq, double max_norm) = 0;
-  virtual void do_adamw(const AdamwTensors& t, const AdamwScalars& s) = 0;
+  virtual void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) = 0;
   virtual void do_argmax(Tensor out, Tensor logits) = 0;
-  virtual void do_checksum(Tensor out, Tensor x) = 0;
+  virtual void do_checksum(Tensor out, Tensor x, Tensor scratch) = 0;
 
  private:
   // Adds its lifetime to the op's seconds when timing is on.
   class Timed {
    public:
-    Timed(OpCost* op, OpCost* detail);
+    Timed(Ops* ops, OpCost* op, OpCost* detail);
     ~Timed();
     Timed(const Timed&) = delete;
     Timed& operator=(const Timed&) = delete;
 
    private:
+    Ops* ops_;
     OpCost* op_;
     OpCost* detail_;
     double start_ = 0;

@@ -47,7 +47,8 @@ void Ops::sum_squares(Tensor out, Tensor x) {
   check({"sum_squares", "out"}, out, {1}, DType::f64);
   check_flat({"sum_squares", "x"}, x);
   const Timed timed = count(OpKind::sum_squares, 2 * numel(x), bytes_of({out, x}));
-  do_sum_squares(out, x);
+  const Scope scope(temp_);
+  do_sum_squares(out, x, scratch(reduce_scratch(x.numel()), OpKind::sum_squares));
 }
 
 void Ops::clip_scale(Tensor scale, Tensor sq, double max_norm) {
@@ -80,14 +81,16 @@ void Ops::adamw(const AdamwTensors& t, const AdamwScalars& s) {
   const Timed timed = count(OpKind::adamw, 18 * numel(t.weight),
                             bytes_of({t.weight, t.m, t.m, t.v, t.v, t.grad, t.scale, t.weight_sq}) +
                                 (t.master.defined() ? bytes_of({t.master, t.master}) : bytes_of({t.weight})));
-  do_adamw(t, s);
+  const Scope scope(temp_);
+  do_adamw(t, s, scratch(reduce_scratch(t.weight.numel()), OpKind::adamw));
 }
 
 void Ops::checksum(Tensor out, Tensor x) {
   check({"checksum", "out"}, out, {2}, DType::i32);
   HLAT_CHECK(x.defined() && x.is_contiguous(), "checksum: x {} has strides ({}, {})", x.str(), x.stride[0], x.stride[1]);
   const Timed timed = count(OpKind::checksum, 0, bytes_of({out, x}));
-  do_checksum(out, x);
+  const Scope scope(temp_);
+  do_checksum(out, x, scratch(reduce_scratch(x.numel()), OpKind::checksum));
 }
 
 }  // namespace hlat

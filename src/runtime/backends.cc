@@ -1,11 +1,46 @@
 #include "runtime/backends.h"
 
+#include <cstdlib>
+
 #include "backend/cpu/cpu_backend.h"
+#ifdef HLAT_HAVE_CUDA
+#include "backend/cuda/cuda_backend.h"
+#endif
 
 namespace hlat {
 
-std::unique_ptr<Backend> make_backend(const DeviceConfig& device, int threads) {
-  if (device.threads > 0) threads = static_cast<int>(device.threads);
+namespace {
+
+#ifdef HLAT_HAVE_CUDA
+std::string cache_dir() {
+  if (const char* dir = std::getenv("XDG_CACHE_HOME"); dir != nullptr && *dir != 0) return std::string(dir) + "/hlat";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != 0) return std::string(home) + "/.cache/hlat";
+  return {};
+}
+
+// A null pointer where the config leaves the choice and it falls on the CPU.
+std::unique_ptr<Backend> make_cuda(const DeviceConfig& device, const Place& place) {
+  const bool asked = device.backend == "cuda";
+  if (asked && place.ranks > 1) throw UsageError("device.backend = cuda: ranks exchange only what lies in the host's memory; run one rank");
+  if (place.ranks > 1) return nullptr;
+  const int gpus = cuda_device_count();
+  if (gpus > 0) return std::make_unique<CudaBackend>(CudaOptions{.device = place.local_rank % gpus, .cache_dir = cache_dir()});
+  if (asked) fail("device.backend = cuda: no GPU that a CUDA driver gives access to");
+  return nullptr;
+}
+#else
+std::unique_ptr<Backend> make_cuda(const DeviceConfig& device, const Place& /*place*/) {
+  if (device.backend == "cuda") throw UsageError("device.backend = cuda: this hlat was built without CUDA");
+  return nullptr;
+}
+#endif
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend(const DeviceConfig& device, const Place& place) {
+  if (device.backend != "cpu")
+    if (auto cuda = make_cuda(device, place)) return cuda;
+  const int threads = device.threads > 0 ? static_cast<int>(device.threads) : place.threads;
   return std::make_unique<CpuBackend>(CpuOptions{.threads = threads, .isa = device.isa});
 }
 

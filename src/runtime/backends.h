@@ -8,7 +8,14 @@
 
 namespace hlat {
 
-// threads: of this rank, when the config leaves them to us.
-std::unique_ptr<Backend> make_backend(const DeviceConfig& device, int threads);
+// This process on its machine.
+struct Place {
+  int threads = 1;     // of this rank, when the config leaves them to us
+  int ranks = 1;       // of the whole run
+  int local_rank = 0;  // on this host: chooses the GPU
+};
+
+// device.backend = auto: a GPU where there is one and no other rank to talk to, else the CPU.
+std::unique_ptr<Backend> make_backend(const DeviceConfig& device, const Place& place);
 
 }  // namespace hlat

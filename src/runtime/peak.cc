@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "backend/null/null_ops.h"
 
@@ -9,21 +10,23 @@ namespace hlat {
 
 namespace {
 
-constexpr int64_t kSize = 1536;  // larger than the caches of a core, small enough for many repetitions
+// Larger than the caches of a core, small enough for many repetitions; a device that is through with it in a millisecond needs the
+// larger one to show its rate.
+constexpr int64_t kSize = 1536, kLarge = 8192;
 
 using Operands = std::array<Tensor, 3>;
 
-Operands place(Memory& memory, DType dtype) {
+Operands place(Memory& memory, DType dtype, int64_t size) {
   Operands t;
-  for (Tensor& x : t) x = memory[Purpose::temp].alloc(dtype, {kSize, kSize}, "matmul");
+  for (Tensor& x : t) x = memory[Purpose::temp].alloc(dtype, {size, size}, "matmul");
   return t;
 }
 
 // The same code measures its memory first, as every step does.
-MemoryPlan plan(Backend& backend, DType dtype) {
+MemoryPlan plan(Backend& backend, DType dtype, int64_t size) {
   Memory memory;
   const auto model = backend.make_ops(memory[Purpose::temp]);
-  const Operands t = place(memory, dtype);
+  const Operands t = place(memory, dtype, size);
   NullOps(memory[Purpose::temp], model.get()).matmul(t[0], t[1], t[2], {.trans_b = true});
   return memory.high_water();
 }
@@ -31,32 +34,39 @@ MemoryPlan plan(Backend& backend, DType dtype) {
 }  // namespace
 
 struct MatmulRate::Buffers {
+  int64_t size;
   PlannedMemory memory;
   std::unique_ptr<Ops> ops;
   Operands t;
 
-  Buffers(Backend& backend, DType dtype)
-      : memory(backend.device(), plan(backend, dtype)),
+  Buffers(Backend& backend, DType dtype, int64_t edge)
+      : size(edge),
+        memory(backend.device(), plan(backend, dtype, edge)),
         ops(backend.make_ops(memory.memory()[Purpose::temp])),
-        t(place(memory.memory(), dtype)) {
+        t(place(memory.memory(), dtype, edge)) {
     ops->fill_normal(t[1], 1.0, {.seed = 1});
     ops->fill_normal(t[2], 1.0, {.seed = 2});
     run();  // makes the library's kernel
   }
-  void run() { ops->matmul(t[0], t[1], t[2], {.trans_b = true}); }
+  double run() {  // seconds
+    const auto start = std::chrono::steady_clock::now();
+    ops->matmul(t[0], t[1], t[2], {.trans_b = true});
+    ops->finish();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
 };
 
-MatmulRate::MatmulRate(Backend& backend, DType dtype) : buffers_(std::make_unique<Buffers>(backend, dtype)) {}
+MatmulRate::MatmulRate(Backend& backend, DType dtype) : buffers_(std::make_unique<Buffers>(backend, dtype, kSize)) {
+  if (buffers_->run() < 1e-3) buffers_ = std::make_unique<Buffers>(backend, dtype, kLarge);
+}
 MatmulRate::~MatmulRate() = default;
 
 void MatmulRate::measure(double seconds) {
-  using Clock = std::chrono::steady_clock;
+  const double flops = 2.0 * std::pow(static_cast<double>(buffers_->size), 3);
   for (double total = 0; total < seconds;) {
-    const auto start = Clock::now();
-    buffers_->run();
-    const double s = std::chrono::duration<double>(Clock::now() - start).count();
+    const double s = buffers_->run();
     total += s;
-    rates_.push_back(2.0 * kSize * kSize * kSize / s);
+    rates_.push_back(flops / s);
     best_ = std::max(best_, rates_.back());
   }
 }

@@ -55,11 +55,12 @@ void Session::meet_neighbours() {
   if (sched_getaffinity(0, sizeof mine.cores, &mine.cores) != 0) CPU_SET(0, &mine.cores);
   const auto words = [](Card* c, int64_t count) { return Tensor::contiguous(c, DType::i32, {count, kCardWords}); };
   world_->all_gather(words(cards.data(), world_->size()), words(&mine, 1));
-  local_ranks_ = 0;
+  local_ranks_ = local_rank_ = 0;
   int sharing = 0;
   for (const Card& c : cards) {
     if (c.host != mine.host) continue;
     ++local_ranks_;
+    local_rank_ += &c < &mine ? 1 : 0;
     cpu_set_t both;
     CPU_AND(&both, &c.cores, &mine.cores);
     sharing += CPU_COUNT(&both) > 0 ? 1 : 0;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "comm/comm.h"
+#include "runtime/backends.h"
 #include "runtime/launch.h"
 
 namespace hlat {
@@ -22,6 +23,7 @@ class Session {
   Comm& world() const { return *world_; }
   int rank() const { return world_->rank(); }
   int local_ranks() const { return local_ranks_; }  // on this host
+  Place place() const { return {.threads = threads_, .ranks = world_->size(), .local_rank = local_rank_}; }
   // Cores this process may use, divided by the local ranks that may use the same ones.
   int threads() const { return threads_; }
   std::string where() const;  // "rank 3 of 8 on node-2"
@@ -36,6 +38,7 @@ class Session {
   Comm* world_ = nullptr;
   std::string host_;
   int local_ranks_ = 1;
+  int local_rank_ = 0;
   int threads_ = 1;
 };
 

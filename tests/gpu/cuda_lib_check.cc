@@ -1,10 +1,11 @@
 // Checks the CUDA matmul and attention against double references on random data, and times them at the shapes of a training step.
 //   cuda_lib_check [check] [bench] [attention] [matmul] [own] [cache=DIR]     all by default; exit code 1 when anything is wrong
-// own: only our own kernels at small shapes, for compute-sanitizer.
+// own: only our own kernels at small shapes, for compute-sanitizer. cache: where the choices of matmul algorithms are kept.
 // A row of the matmul table: the measured choice beside the library's own favourite, which is what a framework runs.
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "backend/cuda/attention.h"
 #include "backend/cuda/cuda_check.h"
@@ -247,7 +248,7 @@ bool bench_attentions(Gpu& gpu) {
 
 int run(int argc, char** argv) {
   bool check = false, bench = false, own = false, attention = false, matmuls = false;
-  std::string cache;
+  std::string cache = (std::filesystem::temp_directory_path() / "hlat_cuda_lib_check").string();
   for (int i = 1; i < argc; ++i) {
     check = check || std::strcmp(argv[i], "check") == 0;
     bench = bench || std::strcmp(argv[i], "bench") == 0;

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/null/null_ops.h"
+#include "support/test_device.h"
 
 namespace hlat {
 namespace {
@@ -27,6 +28,18 @@ std::vector<TestBackend> test_backends() {
   std::vector<TestBackend> backends;
   for (const std::string& isa : available_isas())
     backends.push_back({.name = "cpu_" + isa, .make = [isa](Region& temp) { return std::make_unique<CpuOps>(temp, CpuOptions{2, isa}); }});
+  if (const std::shared_ptr<Backend> cuda = cuda_backend(true)) {
+    Region none;
+    const std::shared_ptr<Ops> ops = cuda->make_ops(none);  // to wait with: all ops of a backend share its stream
+    const auto allocate = [cuda](size_t bytes) {
+      const auto free = [cuda](std::byte* p) { cuda->device().free(p); };
+      return std::shared_ptr<std::byte>(cuda->device().allocate(std::max<size_t>(bytes, 1)), free);
+    };
+    backends.push_back({.name = "cuda",
+                        .make = [cuda](Region& temp) { return cuda->make_ops(temp); },
+                        .allocate = allocate,
+                        .sync = [ops] { ops->finish(); }});
+  }
   return backends;
 }
 

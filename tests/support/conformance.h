@@ -37,7 +37,7 @@ struct TestBackend {
 
 inline void PrintTo(const TestBackend& backend, std::ostream* out) { *out << backend.name; }  // for GoogleTest
 
-// The backends of this machine that the tests run on.
+// The backends of this machine that the tests run on: the CPU in each instruction set and, where there is a GPU, cuda.
 std::vector<TestBackend> test_backends();
 
 // One tensor, three times: under test, the f64 reference, and absolute values in f64 for magnitudes of linear ops.

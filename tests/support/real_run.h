@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "backend/cpu/cpu_backend.h"
 #include "plan/dry_run.h"
 #include "support/one_rank.h"
+#include "support/test_device.h"
 #include "train/step_runner.h"
 
 namespace hlat {
@@ -35,14 +35,14 @@ inline void random_batch(const Config& c, int64_t step, int64_t first, int32_t* 
 
 class RealRun {
  public:
-  explicit RealRun(const Config& config, const CpuOptions& options = {.threads = 2, .isa = "auto"})
+  explicit RealRun(const Config& config, const TestDevice& on = cpu_device())
       : config_(with_one_rank(config)),
-        backend_(options),
+        backend_(on.make()),
         plan_(dry_run(config_, scratch_model().get())),
         mesh_(one_rank(config_)),
-        memory_(backend_.device(), plan_.memory),
-        ops_(backend_.make_ops(memory_.memory()[Purpose::temp])),
-        runner_(config_, precision_of(config.train.precision), mesh_, memory_.memory(), *ops_, &backend_.device()) {
+        memory_(backend_->device(), plan_.memory),
+        ops_(backend_->make_ops(memory_.memory()[Purpose::temp])),
+        runner_(config_, precision_of(config.train.precision), mesh_, memory_.memory(), *ops_, &backend_->device()) {
     runner_.init_weights();
   }
 
@@ -51,6 +51,7 @@ class RealRun {
                         [&](int64_t first, int32_t* in, int32_t* out) { random_batch(config_, step, first, in, out); });
   }
   StepRunner& runner() { return runner_; }
+  Device& device() { return backend_->device(); }
   const Plan& plan() const { return plan_; }
   MemoryPlan used() { return memory_.memory().high_water(); }
 
@@ -63,19 +64,21 @@ class RealRun {
   }
 
  private:
-  std::unique_ptr<Ops> scratch_model() { return backend_.make_ops(measuring_); }
+  std::unique_ptr<Ops> scratch_model() { return backend_->make_ops(measuring_); }
   template <class Get>
   std::vector<std::byte> bytes(const Get& get) const {
     std::vector<std::byte> all;
     for (ParamId id = 0; id < runner_.params().size(); ++id) {
       const Tensor t = get(runner_.params(), id);
-      all.insert(all.end(), t.as<std::byte>(), t.as<std::byte>() + t.bytes());
+      const size_t begin = all.size();
+      all.resize(begin + t.bytes());
+      backend_->device().download(all.data() + begin, t);
     }
     return all;
   }
 
   Config config_;
-  CpuBackend backend_;
+  std::unique_ptr<Backend> backend_;
   Region measuring_;
   Plan plan_;
   Mesh mesh_;

@@ -60,7 +60,7 @@ void RefOps::do_sum(Tensor out, Tensor x) {
   row(out)[0] = sum;
 }
 
-void RefOps::do_sum_squares(Tensor out, Tensor x) {
+void RefOps::do_sum_squares(Tensor out, Tensor x, Tensor /*scratch*/) {
   double sum = 0;
   for (int64_t i = 0; i < x.numel(); ++i) sum += load_f64(x, i) * load_f64(x, i);
   row(out)[0] = sum;
@@ -72,7 +72,7 @@ void RefOps::do_clip_scale(Tensor scale, Tensor sq, double max_norm) {
   store_f64(scale, 0, max_norm == 0 ? 1 : std::min(1.0, max_norm / (std::sqrt(sum) + 1e-6)));
 }
 
-void RefOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s) {
+void RefOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor /*scratch*/) {
   const double b1 = static_cast<double>(s.beta1);
   const double b2 = static_cast<double>(s.beta2);
   const double lr = static_cast<double>(s.lr);
@@ -103,7 +103,7 @@ void RefOps::do_argmax(Tensor out, Tensor logits) {
   }
 }
 
-void RefOps::do_checksum(Tensor out, Tensor x) {
+void RefOps::do_checksum(Tensor out, Tensor x, Tensor /*scratch*/) {
   const auto mix = [](uint64_t z) {
     z = (z ^ (z >> 32)) * 0xd6e8feb86659fd93u;
     z = (z ^ (z >> 32)) * 0xd6e8feb86659fd93u;

@@ -25,7 +25,7 @@ void RefOps::do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) {
   }
 }
 
-void RefOps::do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first) {
+void RefOps::do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first, Tensor /*scratch*/) {
   for (int64_t n = 0; n < dy.dim(0); ++n) {
     const int64_t r = row_of(ids, n, first, dtable.dim(0));
     for (int64_t d = 0; d < dy.dim(1) && r >= 0; ++d) row(dtable, r)[d] += row(dy, n)[d];

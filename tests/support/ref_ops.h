@@ -14,7 +14,7 @@ class RefOps : public Ops {
 
  protected:
   void do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) override;
-  void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first) override;
+  void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first, Tensor scratch) override;
   void do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) override;
   void do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) override;
   void do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) override;
@@ -34,11 +34,11 @@ class RefOps : public Ops {
   void do_fill(Tensor t, double value) override;
   void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) override;
   void do_sum(Tensor out, Tensor x) override;
-  void do_sum_squares(Tensor out, Tensor x) override;
+  void do_sum_squares(Tensor out, Tensor x, Tensor scratch) override;
   void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
-  void do_adamw(const AdamwTensors& t, const AdamwScalars& s) override;
+  void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) override;
   void do_argmax(Tensor out, Tensor logits) override;
-  void do_checksum(Tensor out, Tensor x) override;
+  void do_checksum(Tensor out, Tensor x, Tensor scratch) override;
 };
 
 // Row `i` of an f64 matrix, or element i of an f64 vector.

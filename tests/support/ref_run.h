@@ -23,6 +23,7 @@ class RefRun {
     runner_.init_weights();
   }
   StepRunner& runner() { return runner_; }
+  Device& device() { return device_; }
 
  private:
   static MemoryPlan measure(const Config& config, const Mesh& mesh) {

@@ -21,10 +21,17 @@ Config with(PrecisionKind precision, const Recompute& recompute) {
   return c;
 }
 
-TEST(Equalities, PlanIsTheHighWaterMarkForEveryPolicy) {
+class EqualitiesOn : public ::testing::TestWithParam<TestDevice> {};
+class StepOn : public ::testing::TestWithParam<TestDevice> {};
+
+const auto name_of_device = [](const auto& p) { return p.param.name; };
+INSTANTIATE_TEST_SUITE_P(Devices, EqualitiesOn, ::testing::ValuesIn(test_devices()), name_of_device);
+INSTANTIATE_TEST_SUITE_P(Devices, StepOn, ::testing::ValuesIn(test_devices()), name_of_device);
+
+TEST_P(EqualitiesOn, PlanIsTheHighWaterMarkForEveryPolicy) {
   for (const PrecisionKind precision : kPrecisions)
     for (const Recompute& recompute : kPolicies) {
-      RealRun run(with(precision, recompute));
+      RealRun run(with(precision, recompute), GetParam());
       run.step(1);
       run.step(2);
       EXPECT_NO_THROW(check_plan(run.plan().memory, run.used())) << name_of(precision) << " " << recompute.str();
@@ -39,14 +46,14 @@ TEST(Equalities, ADifferentPlanIsNoticed) {
   EXPECT_THROW(check_plan(a, b), CheckFailed);
 }
 
-TEST(Equalities, RecomputeGivesBitIdenticalGradientsAndWeights) {
+TEST_P(EqualitiesOn, RecomputeGivesBitIdenticalGradientsAndWeights) {
   for (const PrecisionKind precision : kPrecisions) {
-    RealRun reference(with(precision, kPolicies[0]));
+    RealRun reference(with(precision, kPolicies[0]), GetParam());
     const double loss = reference.step(1).loss;
     const auto gradients = reference.grad_bytes(), weights = reference.weight_bytes();
     size_t most_saved = reference.used()[Purpose::saved];
     for (size_t i = 1; i < kPolicies.size(); ++i) {
-      RealRun run(with(precision, kPolicies[i]));
+      RealRun run(with(precision, kPolicies[i]), GetParam());
       EXPECT_EQ(run.step(1).loss, loss) << kPolicies[i].str();
       EXPECT_TRUE(run.grad_bytes() == gradients) << name_of(precision) << " " << kPolicies[i].str();
       EXPECT_TRUE(run.weight_bytes() == weights) << name_of(precision) << " " << kPolicies[i].str();
@@ -55,25 +62,25 @@ TEST(Equalities, RecomputeGivesBitIdenticalGradientsAndWeights) {
   }
 }
 
-TEST(Equalities, TheSameRunTwiceIsBitIdentical) {
+TEST_P(EqualitiesOn, TheSameRunTwiceIsBitIdentical) {
   for (const PrecisionKind precision : kPrecisions) {
-    RealRun a(with(precision, {})), b(with(precision, {}));
+    RealRun a(with(precision, {}), GetParam()), b(with(precision, {}), GetParam());
     for (int64_t step = 1; step <= 3; ++step) EXPECT_EQ(a.step(step).loss, b.step(step).loss);
     EXPECT_TRUE(a.weight_bytes() == b.weight_bytes()) << name_of(precision);
   }
 }
 
-TEST(Equalities, AnotherSeedIsAnotherRun) {
+TEST_P(EqualitiesOn, AnotherSeedIsAnotherRun) {
   Config c = tiny_config();
-  RealRun a(c);
+  RealRun a(c, GetParam());
   c.run.seed += 1;
-  RealRun b(c);
+  RealRun b(c, GetParam());
   EXPECT_FALSE(a.weight_bytes() == b.weight_bytes());
 }
 
 // Gradients of four sequences in micro-batches of 1, 2 or 4 differ only by the order of f32 sums: a few ulps of
 // the largest terms, so 1e-5 of the gradient's norm is ample and still finds a wrong scale or a lost micro-batch.
-TEST(Equalities, MicroBatchesAddUpToTheSameStep) {
+TEST_P(EqualitiesOn, MicroBatchesAddUpToTheSameStep) {
   Config c = tiny_config();
   c.train.micro_batch = 4;
   const auto fill = [&](int64_t micro, int64_t rows, int32_t* in, int32_t* out) {
@@ -87,7 +94,7 @@ TEST(Equalities, MicroBatchesAddUpToTheSameStep) {
   std::vector<StepResult> results;
   for (const int64_t rows : {4, 2, 1}) {
     c.train.micro_batch = rows;
-    RealRun run(c);
+    RealRun run(c, GetParam());
     c.train.micro_batch = 4;
     results.push_back(run.runner().step(1, 1e-3, [&](int64_t first, int32_t* in, int32_t* out) { fill(first / rows, rows, in, out); }));
   }
@@ -97,10 +104,10 @@ TEST(Equalities, MicroBatchesAddUpToTheSameStep) {
   }
 }
 
-TEST(Equalities, NoInformationLeaksFromLaterTokens) {
+TEST_P(EqualitiesOn, NoInformationLeaksFromLaterTokens) {
   for (const PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::mixed}) {
     const Config c = with(precision, {});
-    RealRun run(c);
+    RealRun run(c, GetParam());
     const int64_t seq = c.train.seq_len;
     std::vector<int32_t> ids(static_cast<size_t>(c.train.micro_batch * seq)), unused(ids.size());
     random_batch(c, 9, 0, ids.data(), unused.data());
@@ -130,11 +137,14 @@ TEST(Equalities, LongSequencesNeedNoScoreMatrix) {
   EXPECT_LT(plan.memory[Purpose::temp] + plan.memory[Purpose::saved], one_head);
 }
 
-TEST(Step, StopsBeforeTheUpdateWhenAGradientIsNotFinite) {
-  RealRun run(tiny_config());
+TEST_P(StepOn, StopsBeforeTheUpdateWhenAGradientIsNotFinite) {
+  RealRun run(tiny_config(), GetParam());
   run.step(1);
   const auto& params = run.runner().params();
-  params.weight(4).as<float>()[0] = std::nanf("");
+  const float nan = std::nanf("");
+  Tensor first = params.weight(4);
+  first.shape = {1};
+  run.device().upload(first, &nan);
   const auto weights = run.weight_bytes();
   try {
     run.step(2);
@@ -146,11 +156,11 @@ TEST(Step, StopsBeforeTheUpdateWhenAGradientIsNotFinite) {
   EXPECT_TRUE(run.weight_bytes() == weights) << "the optimizer ran on a bad gradient";
 }
 
-TEST(Step, TrainingLowersTheLossInEveryPrecision) {
+TEST_P(StepOn, TrainingLowersTheLossInEveryPrecision) {
   for (const PrecisionKind precision : kPrecisions) {
     Config c = with(precision, {});
     c.optim.lr = 3e-3;
-    RealRun run(c);
+    RealRun run(c, GetParam());
     const auto same = [&](int64_t micro, int32_t* in, int32_t* out) { random_batch(c, 1, micro, in, out); };
     const double first = run.runner().step(1, c.optim.lr, same).loss;
     double last = 0;

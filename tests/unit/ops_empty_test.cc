@@ -125,7 +125,7 @@ class OpsEmptyOn : public OpsFixture {};
 
 TEST_P(OpsEmptyOn, WritesZeros) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    temp_ = memory_.region(Purpose::temp, 4096);
+    temp_ = memory_.region(Purpose::temp, size_t{1} << 16);
     ops_on_nothing(*ops_, memory_, dtype, GetParam().sync);
     sums_of_nothing(*ops_, memory_, dtype, GetParam().sync);
     empty_products(*ops_, memory_, dtype, GetParam().sync);

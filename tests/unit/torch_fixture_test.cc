@@ -35,15 +35,40 @@ Config config_of(const nlohmann::json& c) {
   return config;
 }
 
+// Host memory shaped like a tensor of the device.
+struct Host {
+  HostMemory memory;
+  Tensor copy_of(const Tensor& t, const std::vector<double>& values) {
+    const Tensor copy = memory.zeros(t.dtype, t.shape);
+    if (!values.empty()) from_f64(copy, values);
+    return copy;
+  }
+};
+
+// Tokens in the device's memory.
+struct Placed {
+  Device& device;
+  Tensor tensor;
+  Placed(Device& d, const std::vector<int32_t>& tokens) : device(d) {
+    const auto n = static_cast<int64_t>(tokens.size());
+    tensor = Tensor::contiguous(device.allocate(tokens.size() * sizeof(int32_t)), DType::i32, {n});
+    device.upload(tensor, tokens.data());
+  }
+  ~Placed() { device.free(tensor.as<std::byte>()); }
+  Placed(const Placed&) = delete;
+  Placed& operator=(const Placed&) = delete;
+};
+
 // tolerance: of the largest gradient of a tensor.
-void compare(const nlohmann::json& expected, const Config& config, StepRunner& runner, double tolerance) {
+void compare(const nlohmann::json& expected, const Config& config, StepRunner& runner, Device& device, double tolerance) {
   const ParamStore& params = runner.params();
+  Host host;
   ASSERT_EQ(static_cast<size_t>(params.size()), expected["gradients"].size());
   for (ParamId id = 0; id < params.size(); ++id) {
     std::vector<double> w(static_cast<size_t>(params.weight(id).numel()));
     for (size_t i = 0; i < w.size(); ++i)
       w[i] = static_cast<float>((params.spec(id).init_std == 0 ? 1.0 : 0.0) + 0.3 * std::sin(0.37 * static_cast<double>(i) + id));
-    from_f64(params.weight(id), w);
+    device.upload(params.weight(id), host.copy_of(params.weight(id), w).data);
   }
   const int64_t n = config.train.micro_batch * config.train.seq_len;
   std::vector<int32_t> ids, targets;
@@ -51,12 +76,17 @@ void compare(const nlohmann::json& expected, const Config& config, StepRunner& r
     ids.push_back(static_cast<int32_t>((7 * i + 3) % config.model.vocab));
     targets.push_back(static_cast<int32_t>((5 * i + 1) % config.model.vocab));
   }
-  *runner.loss_sum().as<double>() = 0;
-  runner.micro_step(Tensor::contiguous(ids.data(), DType::i32, {n}), Tensor::contiguous(targets.data(), DType::i32, {n}), false);
-  EXPECT_NEAR(*runner.loss_sum().as<double>() / static_cast<double>(n), expected["loss"].get<double>(), tolerance);
+  const Placed ids_there(device, ids), targets_there(device, targets);
+  double loss = 0;
+  device.upload(runner.loss_sum(), &loss);
+  runner.micro_step(ids_there.tensor, targets_there.tensor, false);
+  device.download(&loss, runner.loss_sum());
+  EXPECT_NEAR(loss / static_cast<double>(n), expected["loss"].get<double>(), tolerance);
   for (ParamId id = 0; id < params.size(); ++id) {
     const auto want = expected["gradients"][params.spec(id).name].get<std::vector<double>>();
-    const auto have = to_f64(params.grad(id));
+    const Tensor grad = host.copy_of(params.grad(id), {});
+    device.download(grad.data, params.grad(id));
+    const auto have = to_f64(grad);
     ASSERT_EQ(want.size(), have.size());
     double largest = 0;
     for (const double g : want) largest = std::max(largest, std::abs(g));
@@ -68,20 +98,29 @@ TEST(TorchFixture, ReferenceBackendAgreesToTheDigitsOfTheFile) {
   for (const auto& k : fixture()) {
     const Config config = config_of(k["config"]);
     RefRun run(config);
-    compare(k, config, run.runner(), 1e-9);
+    compare(k, config, run.runner(), run.device(), 1e-9);
   }
 }
 
 // f32 through two blocks, where the smooth weights of the fixture make large terms cancel in the norm gradients: the worst
 // element is off by 2.1e-5 of its tensor's largest. A wrong formula is off by much more than 1e-4.
-TEST(TorchFixture, CpuBackendAgreesInEveryInstructionSet) {
-  for (const std::string& isa : available_isas())
-    for (const auto& k : fixture()) {
-      const Config config = config_of(k["config"]);
-      RealRun run(config, {.threads = 2, .isa = isa});
-      compare(k, config, run.runner(), 1e-4);
-    }
+class TorchFixtureOn : public ::testing::TestWithParam<TestDevice> {};
+
+TEST_P(TorchFixtureOn, AgreesInF32) {
+  for (const auto& k : fixture()) {
+    const Config config = config_of(k["config"]);
+    RealRun run(config, GetParam());
+    compare(k, config, run.runner(), run.device(), 1e-4);
+  }
 }
+
+std::vector<TestDevice> all_devices() {
+  std::vector<TestDevice> devices = test_devices();
+  for (const std::string& isa : available_isas()) devices.push_back(cpu_device(isa));
+  return devices;
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, TorchFixtureOn, ::testing::ValuesIn(all_devices()), [](const auto& p) { return p.param.name; });
 
 }  // namespace
 }  // namespace hlat

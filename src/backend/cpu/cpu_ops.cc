@@ -46,7 +46,7 @@ void CpuOps::do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) {
   });
 }
 
-void CpuOps::do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first) {
+void CpuOps::do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first, Tensor /*scratch*/) {
   check_ids(ids);
   const int64_t width = dy.dim(1);
   const auto load = [](const Tensor& t, int64_t i) { return t.dtype == DType::bf16 ? to_float(t.as<bf16>()[i]) : t.as<float>()[i]; };

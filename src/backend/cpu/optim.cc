@@ -15,7 +15,7 @@ int64_t sum_parts(int64_t n) { return std::clamp<int64_t>(n / kSumGrain, 1, kSum
 
 }  // namespace
 
-void CpuOps::do_sum_squares(Tensor out, Tensor x) {
+void CpuOps::do_sum_squares(Tensor out, Tensor x, Tensor /*scratch*/) {
   const int64_t n = x.numel(), parts = sum_parts(n);
   std::array<double, kSumParts> part{};
   threads_.ranges(parts, 1, [&](int64_t first, int64_t last) {
@@ -42,7 +42,7 @@ void CpuOps::do_clip_scale(Tensor scale, Tensor sq, double max_norm) {
   *scale.as<float>() = static_cast<float>(std::min(1.0, factor));
 }
 
-void CpuOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s) {
+void CpuOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor /*scratch*/) {
   const auto key = philox_key({s.seed, s.stream});
   AdamwArgs args{};
   args.weight = t.weight.data;
@@ -81,7 +81,7 @@ void CpuOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s) {
   *t.weight_sq.as<double>() = total;
 }
 
-void CpuOps::do_checksum(Tensor out, Tensor x) {
+void CpuOps::do_checksum(Tensor out, Tensor x, Tensor /*scratch*/) {
   const auto bytes = static_cast<int64_t>(x.bytes());
   std::atomic<uint64_t> total = 0;  // a sum modulo 2^64: any order gives the same
   threads_.ranges((bytes + 7) / 8, kGrain, [&](int64_t begin, int64_t end) {

@@ -78,7 +78,7 @@ struct CudaMatmul::Library {
     std::optional<MatmulChoice> stored = choices.find(name);
     if (stored && problem.accepts(*stored, x.workspace_bytes)) return stored;
     const double work = static_cast<double>(key.s.m) * static_cast<double>(key.s.n) * static_cast<double>(key.s.k);
-    if (work < kWorthMeasuring || capturing(stream)) {
+    if (work < kWorthMeasuring || !choices.on_disk() || capturing(stream)) {
       const auto proposals = problem.candidates(x.workspace_bytes);
       return proposals.empty() ? std::nullopt : std::optional(proposals.front());
     }

@@ -18,7 +18,8 @@ namespace hlat {
 
 class CudaMatmul {
  public:
-  CudaMatmul(cudaStream_t stream, std::string cache_dir);  // "": choices last as long as the process
+  // cache_dir "": nothing is measured, cuBLASLt's own choice is taken. A choice that is forgotten would not repeat.
+  CudaMatmul(cudaStream_t stream, std::string cache_dir);
   ~CudaMatmul();
   CudaMatmul(const CudaMatmul&) = delete;
   CudaMatmul& operator=(const CudaMatmul&) = delete;

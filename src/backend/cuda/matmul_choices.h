@@ -23,11 +23,12 @@ struct MatmulChoice {
 
 class MatmulChoices {
  public:
-  explicit MatmulChoices(std::string dir);  // "": kept in this process only
+  explicit MatmulChoices(std::string dir);  // "": nothing is kept on disk
 
   std::optional<MatmulChoice> find(const std::string& key) const;
   // The choice to use from now on: this one, or the one another process stored first. `replace` overrules what is stored.
   MatmulChoice add(const std::string& key, const MatmulChoice& choice, bool replace);
+  bool on_disk() const { return !dir_.empty(); }
   const std::string& problem() const { return problem_; }  // why choices are not on disk, or empty
 
  private:

@@ -14,10 +14,12 @@ class NullOps : public Ops {
   size_t matmul_scratch(const MatmulShape& s) const override;
   size_t attention_scratch(const AttentionShape& s, DType dtype, bool backward) const override;
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
+  size_t embed_bwd_scratch(int64_t tokens) const override;
+  size_t reduce_scratch(int64_t elements) const override;
 
  protected:
   void do_embed(Tensor, Tensor, Tensor, int64_t) override {}
-  void do_embed_bwd(Tensor, Tensor, Tensor, int64_t) override {}
+  void do_embed_bwd(Tensor, Tensor, Tensor, int64_t, Tensor) override {}
   void do_matmul(Tensor, Tensor, Tensor, const MatmulShape&, Tensor) override {}
   void do_rmsnorm(Tensor, Tensor, Tensor, Tensor, double) override {}
   void do_add_rmsnorm(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, double) override {}
@@ -37,11 +39,11 @@ class NullOps : public Ops {
   void do_fill(Tensor, double) override {}
   void do_fill_normal(Tensor, double, NoiseKey, const ElementMap&) override {}
   void do_sum(Tensor, Tensor) override {}
-  void do_sum_squares(Tensor, Tensor) override {}
+  void do_sum_squares(Tensor, Tensor, Tensor) override {}
   void do_clip_scale(Tensor, Tensor, double) override {}
-  void do_adamw(const AdamwTensors&, const AdamwScalars&) override {}
+  void do_adamw(const AdamwTensors&, const AdamwScalars&, Tensor) override {}
   void do_argmax(Tensor, Tensor) override {}
-  void do_checksum(Tensor, Tensor) override {}
+  void do_checksum(Tensor, Tensor, Tensor) override {}
 
  private:
   const Ops* scratch_model_;

@@ -1,0 +1,57 @@
+#include "backend/cuda/cuda_backend.h"
+
+#include <fstream>
+
+#include "backend/cuda/cuda_check.h"
+#include "backend/cuda/cuda_device.h"
+#include "backend/cuda/cuda_ops.h"
+#include "base/format.h"
+
+namespace hlat {
+
+namespace {
+
+// The kernel module's own version; the runtime knows only which CUDA the driver supports.
+std::string driver_version() {
+  std::string version;
+  if (std::ifstream("/sys/module/nvidia/version") >> version) return version;
+  int supported = 0;
+  HLAT_CUDA(cudaDriverGetVersion(&supported));
+  return fmt::format("for CUDA {}.{}", supported / 1000, supported % 1000 / 10);
+}
+
+}  // namespace
+
+int cuda_device_count() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  cudaGetLastError();
+  return 0;
+}
+
+CudaBackend::CudaBackend(const CudaOptions& options)
+    : device_(std::make_unique<CudaDevice>(options.device, options.host_visible)),
+      context_(std::make_shared<CudaContext>(options.device, device_->stream(), options.cache_dir)) {}
+
+CudaBackend::~CudaBackend() = default;
+
+Device& CudaBackend::device() { return *device_; }
+
+std::unique_ptr<Ops> CudaBackend::make_ops(Region& temp) {
+  device_->use();
+  return std::make_unique<CudaOps>(temp, context_);
+}
+
+std::string CudaBackend::describe() const {
+  cudaDeviceProp properties{};
+  HLAT_CUDA(cudaGetDeviceProperties(&properties, context_->device));
+  int runtime = 0;
+  HLAT_CUDA(cudaRuntimeGetVersion(&runtime));
+  return fmt::format("{}, CUDA {}.{}, driver {}, {}; {}, {}", static_cast<const char*>(properties.name), runtime / 1000,
+                     runtime % 1000 / 10, driver_version(), format_bytes(properties.totalGlobalMem), context_->matmul.describe(),
+                     context_->attention.describe());
+}
+
+void CudaOps::finish() { HLAT_CUDA(cudaStreamSynchronize(stream())); }
+
+}  // namespace hlat

@@ -1,0 +1,37 @@
+// An NVIDIA GPU as a Device and a Backend. No CUDA header is needed to use this one.
+// A program with this backend starts on machines without a GPU or its driver: the CUDA runtime is linked in and looks for the driver
+// when first asked, so cuda_device_count() is then 0. Several processes may share one GPU.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ops/device.h"
+
+namespace hlat {
+
+int cuda_device_count();  // 0 without a GPU or a driver; never throws
+
+struct CudaOptions {
+  int device = 0;
+  bool host_visible = false;   // memory that the host can read and write too, slowly: for tests
+  std::string cache_dir = {};  // where measured kernel choices are kept; empty: nowhere
+};
+
+class CudaDevice;
+struct CudaContext;
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(const CudaOptions& options);
+  ~CudaBackend() override;
+  Device& device() override;
+  std::unique_ptr<Ops> make_ops(Region& temp) override;
+  std::string describe() const override;  // "NVIDIA H200, CUDA 13.0, driver 580.159.04, 139.8 GiB"
+
+ private:
+  std::unique_ptr<CudaDevice> device_;
+  std::shared_ptr<CudaContext> context_;
+};
+
+}  // namespace hlat

@@ -1,0 +1,78 @@
+#include "backend/cuda/cuda_device.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cuda/cuda_check.h"
+#include "base/format.h"
+
+namespace hlat {
+
+CudaDevice::CudaDevice(int index, bool host_visible) : index_(index), host_visible_(host_visible) {
+  use();
+  HLAT_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  void* staging = nullptr;
+  HLAT_CUDA(cudaHostAlloc(&staging, kSlots * kSlotBytes, cudaHostAllocDefault));
+  staging_ = static_cast<std::byte*>(staging);
+  for (cudaEvent_t& e : copied_) HLAT_CUDA(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+}
+
+// Errors here were reported by the call that met them.
+CudaDevice::~CudaDevice() {
+  cudaSetDevice(index_);
+  cudaStreamSynchronize(stream_);
+  for (const cudaEvent_t e : copied_) cudaEventDestroy(e);
+  cudaFreeHost(staging_);
+  cudaStreamDestroy(stream_);
+}
+
+void CudaDevice::use() const { HLAT_CUDA(cudaSetDevice(index_)); }
+
+std::byte* CudaDevice::allocate(size_t bytes) {
+  use();
+  void* p = nullptr;
+  const cudaError_t status = host_visible_ ? cudaHostAlloc(&p, bytes, cudaHostAllocMapped) : cudaMalloc(&p, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    fail("GPU {} has no room for {}: {} are free", index_, format_bytes(bytes), format_bytes(memory_available()));
+  }
+  HLAT_CUDA(status);
+  return static_cast<std::byte*>(p);
+}
+
+void CudaDevice::free(std::byte* p) {
+  cudaSetDevice(index_);
+  cudaStreamSynchronize(stream_);
+  if (host_visible_)
+    cudaFreeHost(p);
+  else
+    cudaFree(p);
+}
+
+void CudaDevice::upload(Tensor dst, const void* host) {
+  const auto* from = static_cast<const std::byte*>(host);
+  for (size_t done = 0; done < dst.bytes(); done += kSlotBytes) {
+    const size_t n = std::min(kSlotBytes, dst.bytes() - done);
+    const cudaEvent_t copied = copied_[slot_];
+    std::byte* stage = staging_ + slot_ * kSlotBytes;
+    slot_ = (slot_ + 1) % kSlots;
+    HLAT_CUDA(cudaEventSynchronize(copied));  // the slot's last copy
+    std::memcpy(stage, from + done, n);
+    HLAT_CUDA(cudaMemcpyAsync(dst.as<std::byte>() + done, stage, n, cudaMemcpyDefault, stream_));
+    HLAT_CUDA(cudaEventRecord(copied, stream_));
+  }
+}
+
+void CudaDevice::download(void* host, Tensor src) {
+  if (src.bytes() > 0) HLAT_CUDA(cudaMemcpyAsync(host, src.data, src.bytes(), cudaMemcpyDefault, stream_));
+  HLAT_CUDA(cudaStreamSynchronize(stream_));
+}
+
+size_t CudaDevice::memory_available() const {
+  use();
+  size_t free = 0, total = 0;
+  HLAT_CUDA(cudaMemGetInfo(&free, &total));
+  return free;
+}
+
+}  // namespace hlat

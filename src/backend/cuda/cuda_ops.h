@@ -1,0 +1,75 @@
+// The op set on one NVIDIA GPU. Calls return at once: all work goes to one stream, in order; finish() waits for it.
+// The bodies stand in one file per family: elementwise.cu, random.cu, norm.cu, loss.cu, embed.cu, reduce.cu, adamw.cu. Nothing here
+// allocates or waits. Sums have an order that depends on shapes alone, so the same call gives the same bits.
+#pragma once
+
+#include <memory>
+
+#include "backend/cuda/attention.h"
+#include "backend/cuda/matmul.h"
+#include "ops/ops.h"
+
+namespace hlat {
+
+// What the ops of one backend share. The stream belongs to the backend, which outlives its ops.
+struct CudaContext {
+  CudaContext(int device_index, cudaStream_t work, const std::string& cache_dir)
+      : device(device_index), stream(work), matmul(work, cache_dir), attention(work) {}
+  int device;
+  cudaStream_t stream;
+  CudaMatmul matmul;
+  CudaAttention attention;
+};
+
+class CudaOps final : public Ops {
+ public:
+  CudaOps(Region& temp, std::shared_ptr<CudaContext> context) : Ops(temp), context_(std::move(context)) {}
+
+  size_t matmul_scratch(const MatmulShape& s) const override { return context_->matmul.scratch(s); }
+  size_t attention_scratch(const AttentionShape& s, DType dtype, bool backward) const override {
+    return context_->attention.scratch(s, dtype, backward);
+  }
+  size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
+  size_t embed_bwd_scratch(int64_t tokens) const override;
+  size_t reduce_scratch(int64_t elements) const override;
+  void finish() override;
+
+ protected:
+  void do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) override;
+  void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first, Tensor scratch) override;
+  void do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) override { context_->matmul.run(c, a, b, s, scratch); }
+  void do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) override;
+  void do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) override;
+  void do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args, Tensor scratch) override;
+  void do_rope_table(Tensor table, double theta) override;
+  void do_rope(Tensor qkv, Tensor table, AttentionShape s, int sign) override;
+  void do_attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) override {
+    context_->attention.forward(out, lse, qkv, s, scratch);
+  }
+  void do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) override {
+    context_->attention.backward(dqkv, dout, out, lse, qkv, s, scratch);
+  }
+  void do_swiglu(Tensor y, Tensor gu) override;
+  void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) override;
+  void do_add(Tensor y, Tensor a, Tensor b) override;
+  void do_cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) override;
+  void do_cross_entropy_merge(Tensor stats, Tensor parts) override;
+  void do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) override;
+  void do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) override;
+  void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, const ElementMap& map) override;
+  void do_fill(Tensor t, double value) override;
+  void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) override;
+  void do_sum(Tensor out, Tensor x) override;
+  void do_sum_squares(Tensor out, Tensor x, Tensor scratch) override;
+  void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
+  void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) override;
+  void do_argmax(Tensor out, Tensor logits) override;
+  void do_checksum(Tensor out, Tensor x, Tensor scratch) override;
+
+ private:
+  cudaStream_t stream() const { return context_->stream; }
+
+  std::shared_ptr<CudaContext> context_;
+};
+
+}  // namespace hlat

@@ -1,0 +1,38 @@
+// What kernel files need from the GPU compiler itself: launches and the few instructions C++ has no word for.
+// Every launch goes through launch(): one stream, no shared memory beyond what the kernel declares, errors checked.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cuda/cuda_check.h"
+
+namespace hlat {
+
+template <class... Params, class... Args>
+void launch(void (*kernel)(Params...), dim3 grid, unsigned threads, cudaStream_t stream, Args... args) {
+  kernel<<<grid, threads, 0, stream>>>(static_cast<Params>(args)...);
+  check_launch();
+}
+
+// Two floats to bf16, to nearest even, `low` in the low half.
+__device__ inline uint32_t pack_bf16(float low, float high) {
+  uint32_t bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+}
+
+// 2^x to 2 ulp; results below the normal numbers are 0.
+__device__ inline float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// To 2 ulp or so.
+__device__ inline float sqrt_fast(float x) {
+  float y;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+}  // namespace hlat

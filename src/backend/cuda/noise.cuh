@@ -1,0 +1,89 @@
+// Philox4x32-10 on the device, bit for bit that of base/rng.h, and stochastic rounding with it: element e of a 16-bit stream is
+// half-word e % 8 of block e / 8. A thread works on eight neighbouring elements; where they are one aligned group of the global
+// tensor, one block serves them all, else blocks are made as the elements ask for them.
+#pragma once
+
+#include "backend/cuda/device.cuh"
+#include "base/rng.h"
+
+namespace hlat {
+
+// A NoiseKey as the kernels take it.
+struct DeviceKey {
+  uint32_t key0, key1, step, purpose;
+};
+
+inline DeviceKey device_key(const NoiseKey& k) {
+  const auto words = philox_key(k);
+  return {words[0], words[1], k.step, static_cast<uint32_t>(k.purpose)};
+}
+
+__device__ inline uint4 philox_block(const DeviceKey& k, uint64_t block) {
+  uint32_t c0 = static_cast<uint32_t>(block), c1 = static_cast<uint32_t>(block >> 32), c2 = k.step, c3 = k.purpose;
+  uint32_t k0 = k.key0, k1 = k.key1;
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53u} * c0, p1 = uint64_t{0xCD9E8D57u} * c2;
+    c0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0;
+    c1 = static_cast<uint32_t>(p1);
+    c2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
+    c3 = static_cast<uint32_t>(p0);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return make_uint4(c0, c1, c2, c3);
+}
+
+__device__ inline uint32_t word_of(const uint4& q, int i) { return i == 0 ? q.x : i == 1 ? q.y : i == 2 ? q.z : q.w; }
+
+// ElementMap::global on the device.
+__device__ inline int64_t global_of(const ElementMap& m, int64_t e) {
+  const int64_t i = m.offset + e;
+  return m.run == 0 || m.run == m.stride ? m.first + i : m.first + i / m.run * m.stride + i % m.run;
+}
+
+// Where eight neighbouring elements lie: `whole` when they are one aligned group of the global tensor.
+struct Group {
+  int64_t first;
+  bool whole;
+};
+__device__ inline Group group_at(const ElementMap& m, int64_t e) {
+  const int64_t first = global_of(m, e);
+  return {first, first % 8 == 0 && global_of(m, e + 7) == first + 7};
+}
+
+// Rounds a finite float to bf16 with 16 random bits: up with the probability of the distance. Infinity and NaN pass.
+__device__ inline uint16_t stochastic_bits(float x, uint32_t noise) {
+  const uint32_t u = __float_as_uint(x);
+  if ((u & 0x7f800000u) == 0x7f800000u) return narrow<bf16>(x).bits;
+  return static_cast<uint16_t>((u + noise) >> 16);
+}
+
+// The noise of `count` <= 8 elements from e on, two to a word, low half first.
+__device__ inline uint4 noise_of(const DeviceKey& key, const ElementMap& map, int64_t e, const Group& group, int count) {
+  if (group.whole) return philox_block(key, static_cast<uint64_t>(group.first) / 8);
+  uint32_t out[4] = {};
+  uint4 words{};
+  int64_t have = -1;
+#pragma unroll
+  for (int j = 0; j < 8; ++j) {
+    if (j >= count) break;
+    const int64_t g = global_of(map, e + j);
+    if (g / 8 != have) {
+      have = g / 8;
+      words = philox_block(key, static_cast<uint64_t>(have));
+    }
+    const int half = static_cast<int>(g % 8);
+    out[j / 2] |= (word_of(words, half / 2) >> (half % 2 * 16) & 0xffffu) << (j % 2 * 16);
+  }
+  return make_uint4(out[0], out[1], out[2], out[3]);
+}
+
+// The bf16 neighbours of v that the noise chooses, as floats.
+template <int N>
+__device__ inline void round_stochastic(float (&v)[N], const uint4& noise) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) v[j] = widen(bf16{stochastic_bits(v[j], word_of(noise, j / 2) >> (j % 2 * 16) & 0xffffu)});
+}
+
+}  // namespace hlat

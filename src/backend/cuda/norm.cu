@@ -1,0 +1,194 @@
+// RMSNorm, one block per row: y = x r w with r = 1 / sqrt(mean(x^2) + eps). Backward, with g = dy w and c = mean(g x) r^2:
+// dx = r (g - x c), dw = sum over rows of dy x r.
+// A thread keeps its first kKeep pieces of a row in registers between the two passes and reads what is beyond again.
+// dw: each block sums its rows into a row of its own in scratch, then norm_parts rows are added in a fixed order.
+#include "backend/cuda/device.cuh"
+
+namespace hlat {
+
+namespace {
+
+constexpr int kKeep = 2;
+constexpr unsigned kBwdBlock = 512;  // a thread of the backward has too many registers for larger blocks
+constexpr int64_t kMostParts = 528;
+
+int64_t norm_parts(int64_t rows) { return std::clamp<int64_t>(rows / 4, 1, kMostParts); }
+
+// Add: x + delta is rounded to T, stored to sum, and normalized from there.
+template <class T, int N, bool Add>
+__global__ void rmsnorm_kernel(T* sum, T* y, float* rstd, const T* x, const T* delta, const T* w, int64_t width, float eps) {
+  __shared__ float shared[kWarp];
+  const int64_t row = blockIdx.x * width;
+  const int step = static_cast<int>(blockDim.x) * N;
+  float keep[kKeep][N], squares = 0;
+  const auto take = [&](float(&v)[N], int64_t i) {
+    load(v, x + row + i);
+    if constexpr (Add) {
+      float d[N];
+      load(d, delta + row + i);
+#pragma unroll
+      for (int j = 0; j < N; ++j) v[j] = widen(narrow<T>(v[j] + d[j]));
+      store(sum + row + i, v);
+    }
+#pragma unroll
+    for (int j = 0; j < N; ++j) squares += v[j] * v[j];
+  };
+  const auto put = [&](const float(&v)[N], int64_t i, float r) {
+    float out[N];
+    load(out, w + i);
+#pragma unroll
+    for (int j = 0; j < N; ++j) out[j] = v[j] * r * out[j];
+    store(y + row + i, out);
+  };
+  const int64_t begin = int64_t{threadIdx.x} * N;
+#pragma unroll
+  for (int k = 0; k < kKeep; ++k)
+    if (begin + k * step < width) take(keep[k], begin + k * step);
+  for (int64_t i = begin + kKeep * step; i < width; i += step) {
+    float v[N];
+    take(v, i);
+  }
+  const float r = 1.0f / sqrtf(block_sum(squares, shared) / static_cast<float>(width) + eps);
+  if (threadIdx.x == 0) rstd[blockIdx.x] = r;
+#pragma unroll
+  for (int k = 0; k < kKeep; ++k)
+    if (begin + k * step < width) put(keep[k], begin + k * step, r);
+  for (int64_t i = begin + kKeep * step; i < width; i += step) {
+    float v[N];
+    load(v, (Add ? sum : x) + row + i);
+    put(v, i, r);
+  }
+}
+
+// Block b takes rows b, b + gridDim.x, ... and leaves their dw in row b of parts.
+template <class T, int N>
+__global__ void __launch_bounds__(kBwdBlock) rmsnorm_bwd_kernel(T* dx, float* parts, const T* dy, const T* x, const T* w, const float* rstd,
+                                                                int64_t rows, int64_t width, bool add_dx) {
+  __shared__ float shared[kWarp];
+  const int step = static_cast<int>(blockDim.x) * N;
+  const int64_t begin = int64_t{threadIdx.x} * N;
+  float* part = parts + blockIdx.x * width;
+  float weight[kKeep][N] = {}, dw[kKeep][N] = {};
+#pragma unroll
+  for (int k = 0; k < kKeep; ++k)
+    if (begin + k * step < width) load(weight[k], w + begin + k * step);
+  for (int64_t i = begin + kKeep * step; i < width; i += step)
+    for (int j = 0; j < N; ++j) part[i + j] = 0;
+
+  for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
+    const int64_t row = r * width;
+    float d[kKeep][N] = {}, v[kKeep][N] = {}, dot = 0;
+#pragma unroll
+    for (int k = 0; k < kKeep; ++k)
+      if (begin + k * step < width) {
+        load(d[k], dy + row + begin + k * step);
+        load(v[k], x + row + begin + k * step);
+      }
+    const float s = rstd[r];
+#pragma unroll
+    for (int k = 0; k < kKeep; ++k)
+#pragma unroll
+      for (int j = 0; j < N; ++j) dot += d[k][j] * weight[k][j] * v[k][j];
+    for (int64_t i = begin + kKeep * step; i < width; i += step) {
+      float a[N], b[N], c[N];
+      load(a, dy + row + i);
+      load(b, x + row + i);
+      load(c, w + i);
+#pragma unroll
+      for (int j = 0; j < N; ++j) dot += a[j] * c[j] * b[j];
+    }
+    const float c = block_sum(dot, shared) / static_cast<float>(width) * s * s;
+    const auto put = [&](float(&a)[N], const float(&b)[N], const float(&g)[N], int64_t i) {
+      float old[N] = {};
+      if (add_dx) load(old, dx + row + i);
+#pragma unroll
+      for (int j = 0; j < N; ++j) a[j] = (a[j] * g[j] - b[j] * c) * s + old[j];
+      store(dx + row + i, a);
+    };
+#pragma unroll
+    for (int k = 0; k < kKeep; ++k)
+      if (begin + k * step < width) {
+#pragma unroll
+        for (int j = 0; j < N; ++j) dw[k][j] += d[k][j] * v[k][j] * s;
+        put(d[k], v[k], weight[k], begin + k * step);
+      }
+    for (int64_t i = begin + kKeep * step; i < width; i += step) {
+      float a[N], b[N], g[N];
+      load(a, dy + row + i);
+      load(b, x + row + i);
+      load(g, w + i);
+#pragma unroll
+      for (int j = 0; j < N; ++j) part[i + j] += a[j] * b[j] * s;
+      put(a, b, g, i);
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kKeep; ++k)
+    if (begin + k * step < width) store(part + begin + k * step, dw[k]);
+}
+
+// 32 columns per block; warp k adds every 32nd part, then the warps' sums are added in order.
+template <class G>
+__global__ void rmsnorm_dw_kernel(G* dw, const float* parts, int64_t count, int64_t width, bool accumulate) {
+  __shared__ float sums[kWarp][kWarp + 1];
+  const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int64_t column = int64_t{blockIdx.x} * kWarp + lane;
+  float sum = 0;
+  if (column < width)
+    for (int64_t p = warp; p < count; p += kWarp) sum += parts[p * width + column];
+  sums[warp][lane] = sum;
+  __syncthreads();
+  if (warp != 0 || column >= width) return;
+  float total = 0;
+  for (int k = 0; k < kWarp; ++k) total += sums[k][lane];
+  dw[column] = narrow<G>(accumulate ? widen(dw[column]) + total : total);
+}
+
+}  // namespace
+
+size_t CudaOps::rmsnorm_bwd_scratch(int64_t rows, int64_t width) const {
+  return static_cast<size_t>(norm_parts(rows) * width) * sizeof(float);
+}
+
+void CudaOps::do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) {
+  if (x.dim(0) == 0) return;
+  const int64_t width = x.dim(1);
+  with_type(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    with_width<kVector<T>>(width % kVector<T> == 0 && aligned({y.data, x.data, w.data}), [&](auto n) {
+      launch(rmsnorm_kernel<T, n(), false>, grid_of(x.dim(0), 1), row_threads(width / n(), kKeep), stream(), nullptr, y.as<T>(),
+             rstd.as<float>(), x.as<T>(), nullptr, w.as<T>(), width, static_cast<float>(eps));
+    });
+  });
+}
+
+void CudaOps::do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) {
+  if (x.dim(0) == 0) return;
+  const int64_t width = x.dim(1);
+  with_type(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    with_width<kVector<T>>(width % kVector<T> == 0 && aligned({sum.data, y.data, x.data, delta.data, w.data}), [&](auto n) {
+      launch(rmsnorm_kernel<T, n(), true>, grid_of(x.dim(0), 1), row_threads(width / n(), kKeep), stream(), sum.as<T>(), y.as<T>(),
+             rstd.as<float>(), x.as<T>(), delta.as<T>(), w.as<T>(), width, static_cast<float>(eps));
+    });
+  });
+}
+
+void CudaOps::do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args, Tensor scratch) {
+  const int64_t rows = x.dim(0), width = x.dim(1), parts = norm_parts(rows);
+  if (width == 0) return;
+  with_type(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    with_width<kVector<T>>(width % kVector<T> == 0 && aligned({dx.data, dy.data, x.data, w.data}), [&](auto n) {
+      launch(rmsnorm_bwd_kernel<T, n()>, grid_of(parts, 1), std::min(kBwdBlock, row_threads(width / n(), kKeep)), stream(), dx.as<T>(),
+             scratch.as<float>(), dy.as<T>(), x.as<T>(), w.as<T>(), rstd.as<float>(), rows, width, args.add_dx);
+    });
+  });
+  with_type(dw.dtype, [&](auto g) {
+    using G = decltype(g);
+    launch(rmsnorm_dw_kernel<G>, grid_of(width, kWarp), kWarp * kWarp, stream(), dw.as<G>(), scratch.as<float>(), parts, width,
+           args.accumulate_dw);
+  });
+}
+
+}  // namespace hlat
