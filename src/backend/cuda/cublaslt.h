@@ -26,6 +26,7 @@ struct CublasLt {
   X(MatmulAlgoCheck)               \
   X(MatmulAlgoConfigGetAttribute)  \
   X(MatmulAlgoConfigSetAttribute)
+// A declared name cannot stand in parentheses: NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define HLAT_CUBLASLT_MEMBER(name) decltype(&cublasLt##name) name = nullptr;
   HLAT_CUBLASLT_FUNCTIONS(HLAT_CUBLASLT_MEMBER)
 #undef HLAT_CUBLASLT_MEMBER
