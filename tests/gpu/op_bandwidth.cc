@@ -37,8 +37,8 @@ class Table {
   Tensor ids(int64_t count, int64_t below) {
     std::vector<int32_t> host(static_cast<size_t>(count));
     Stream stream({.seed = ++seed_});
-    // A third of them is one token, as frequent words are.
-    for (int32_t& id : host) id = stream.below(3) == 0 ? 5 : static_cast<int32_t>(stream.below(static_cast<uint64_t>(below)));
+    // One in twenty is the same token, as frequent words are.
+    for (int32_t& id : host) id = stream.below(20) == 0 ? 5 : static_cast<int32_t>(stream.below(static_cast<uint64_t>(below)));
     const Tensor t = empty(DType::i32, {count});
     device_.upload(t, host.data());
     return t;

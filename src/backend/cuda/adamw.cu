@@ -35,26 +35,45 @@ __device__ inline void load_group(float (&v)[kGroup], const T* p, int count) {
   }
 }
 
-// Stores v rounded to T; v becomes what was stored.
-template <class T, bool Vectors, bool Stochastic>
+// Stores v rounded to T, and tells what was stored where that is asked.
+template <class T, bool Vectors, bool Stochastic, bool Tell = false>
 __device__ inline void store_group(T* p, float (&v)[kGroup], int count, const AdamwArgs& a, Noise purpose, int64_t e, const Group& group) {
-  if constexpr (std::is_same_v<T, bf16>) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (Vectors && count == kGroup) {
+      store(p, v);
+    } else {
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j)
+        if (j < count) p[j] = v[j];
+    }
+  } else {
+    uint4 bits;
     if constexpr (Stochastic) {
       DeviceKey key = a.key;
       key.purpose = static_cast<uint32_t>(purpose);
-      round_stochastic(v, noise_of(key, a.map, e, group, count));
+      bits = round_stochastic(v, noise_of(key, a.map, e, group, count));
+    } else {
+      bits = make_uint4(pack_bf16(v[0], v[1]), pack_bf16(v[2], v[3]), pack_bf16(v[4], v[5]), pack_bf16(v[6], v[7]));
+    }
+    if (Vectors && count == kGroup) {
+      *reinterpret_cast<uint4*>(p) = bits;
     } else {
 #pragma unroll
-      for (int j = 0; j < kGroup; ++j) v[j] = widen(narrow<bf16>(v[j]));
+      for (int j = 0; j < kGroup; ++j)
+        if (j < count) p[j] = half_of(bits, j);
+    }
+    if constexpr (Tell) {
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) v[j] = widen(half_of(bits, j));
     }
   }
-  if (Vectors && count == kGroup) {
-    store(p, v);
-  } else {
+}
+
+__device__ inline double sum_of_squares(const float (&w)[kGroup], int count) {
+  float sum = 0;
 #pragma unroll
-    for (int j = 0; j < kGroup; ++j)
-      if (j < count) p[j] = narrow<T>(v[j]);
-  }
+  for (int j = 0; j < kGroup; ++j) sum += j < count ? w[j] * w[j] : 0.0f;
+  return static_cast<double>(sum);
 }
 
 template <class W, class M, class G, bool Vectors, bool Stochastic>
@@ -86,17 +105,11 @@ __global__ void __launch_bounds__(kBlock) adamw_kernel(const AdamwArgs a) {
     store_group<M, Vectors, Stochastic>(m2, v, count, a, Noise::round_moment2, e, group);
     if (a.master != nullptr) {
       store_group<float, Vectors, false>(a.master + e, w, count, a, Noise::round_weight, e, group);
-      float sum = 0;
-#pragma unroll
-      for (int j = 0; j < kGroup; ++j) sum += j < count ? w[j] * w[j] : 0.0f;
-      squares += static_cast<double>(sum);
+      squares += sum_of_squares(w, count);
       store_group<W, Vectors, Stochastic>(weight, w, count, a, Noise::round_weight, e, group);
     } else {
-      store_group<W, Vectors, Stochastic>(weight, w, count, a, Noise::round_weight, e, group);
-      float sum = 0;
-#pragma unroll
-      for (int j = 0; j < kGroup; ++j) sum += j < count ? w[j] * w[j] : 0.0f;
-      squares += static_cast<double>(sum);
+      store_group<W, Vectors, Stochastic, true>(weight, w, count, a, Noise::round_weight, e, group);
+      squares += sum_of_squares(w, count);
     }
   }
   const double total = block_sum(squares, shared);

@@ -86,6 +86,38 @@ __device__ inline void store(bf16* p, const float (&v)[N]) {
   }
 }
 
+// N elements as they lie in memory: half the registers of floats for bf16, where they have to wait.
+template <class T, int N>
+struct Raw {
+  static constexpr bool kWide = N * sizeof(T) % 16 == 0;
+  using Word = std::conditional_t<kWide, uint4, T>;
+  static constexpr int kWords = kWide ? static_cast<int>(N * sizeof(T) / 16) : N;
+  Word word[kWords];
+
+  __device__ void load(const T* p) {
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) word[i] = reinterpret_cast<const Word*>(p)[i];
+  }
+  __device__ void floats(float (&v)[N]) const {
+    if constexpr (!kWide) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) v[i] = widen(word[i]);
+    } else {
+      uint32_t part[kWords * 4];
+#pragma unroll
+      for (int i = 0; i < kWords; ++i)
+        part[4 * i] = word[i].x, part[4 * i + 1] = word[i].y, part[4 * i + 2] = word[i].z, part[4 * i + 3] = word[i].w;
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        if constexpr (sizeof(T) == 4)
+          v[i] = __uint_as_float(part[i]);
+        else
+          v[i] = __uint_as_float(i % 2 == 0 ? part[i / 2] << 16 : part[i / 2] & 0xffff0000u);
+      }
+    }
+  }
+};
+
 // e^x for x not above 0, as in a softmax.
 __device__ inline float exp_nonpositive(float x) { return exp2_fast(x * 1.44269504088896341f); }
 

@@ -65,7 +65,7 @@ __global__ void merge_tiles_kernel(uint64_t* sorted, const uint64_t* keys, int64
 
 template <class G, class T, int N>
 __global__ void embed_bwd_kernel(G* dtable, const T* dy, const uint64_t* sorted, int64_t n, int64_t width) {
-  constexpr int kAhead = 4;  // rows in flight
+  constexpr int kAhead = 8;  // rows in flight
   const int64_t i = int64_t{blockIdx.x} * (kBlock / kWarp) + threadIdx.x / kWarp;
   const int64_t column = (int64_t{blockIdx.y} * kWarp + threadIdx.x % kWarp) * N;
   if (i >= n || column >= width) return;
@@ -75,20 +75,23 @@ __global__ void embed_bwd_kernel(G* dtable, const T* dy, const uint64_t* sorted,
   float sum[N];
   load(sum, out);
   for (int64_t j = i; j < n; j += kAhead) {
-    float v[kAhead][N] = {};
+    Raw<T, N> rows[kAhead];
     int count = 0;
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
       const uint64_t key = j + k < n ? sorted[j + k] : ~uint64_t{0};
       if (key >> 32 != row) continue;  // then the later ones are not of this row either
-      load(v[k], dy + static_cast<int64_t>(key & 0xffffffffu) * width + column);
+      rows[k].load(dy + static_cast<int64_t>(key & 0xffffffffu) * width + column);
       ++count;
     }
 #pragma unroll
     for (int k = 0; k < kAhead; ++k)
-      if (k < count)
+      if (k < count) {
+        float v[N];
+        rows[k].floats(v);
 #pragma unroll
-        for (int e = 0; e < N; ++e) sum[e] += v[k][e];
+        for (int e = 0; e < N; ++e) sum[e] += v[e];
+      }
     if (count < kAhead) break;
   }
   store(out, sum);

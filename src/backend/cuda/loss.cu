@@ -145,12 +145,17 @@ __device__ inline Best better(const Best& a, const Best& b) {
   return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a;
 }
 
-template <class T>
+template <class T, int N>
 __global__ void argmax_kernel(int32_t* out, const T* logits, int64_t width) {
   __shared__ Best shared[kWarp];
   const T* x = logits + blockIdx.x * width;
   Best mine{-INFINITY, INT_MAX};
-  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) mine = better(mine, {widen(x[i]), static_cast<int32_t>(i)});
+  for (int64_t i = int64_t{threadIdx.x} * N; i < width; i += int64_t{blockDim.x} * N) {
+    float v[N];
+    load(v, x + i);
+#pragma unroll
+    for (int j = 0; j < N; ++j) mine = better(mine, {v[j], static_cast<int32_t>(i) + j});
+  }
   const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
   const auto fold = [&] {
 #pragma unroll
@@ -207,8 +212,10 @@ void CudaOps::do_argmax(Tensor out, Tensor logits) {
   if (logits.dim(0) == 0) return;
   with_type(logits.dtype, [&](auto t) {
     using T = decltype(t);
-    launch(argmax_kernel<T>, grid_of(logits.dim(0), 1), std::min(kRowBlock, row_threads(logits.dim(1), 1)), stream(), out.as<int32_t>(),
-           logits.as<T>(), logits.dim(1));
+    with_width<kVector<T>>(logits.dim(1) % kVector<T> == 0 && aligned({logits.data}), [&](auto n) {
+      launch(argmax_kernel<T, n()>, grid_of(logits.dim(0), 1), std::min(kRowBlock, row_threads(logits.dim(1) / n(), 1)), stream(),
+             out.as<int32_t>(), logits.as<T>(), logits.dim(1));
+    });
   });
 }
 

@@ -52,38 +52,52 @@ __device__ inline Group group_at(const ElementMap& m, int64_t e) {
   return {first, first % 8 == 0 && global_of(m, e + 7) == first + 7};
 }
 
-// Rounds a finite float to bf16 with 16 random bits: up with the probability of the distance. Infinity and NaN pass.
-__device__ inline uint16_t stochastic_bits(float x, uint32_t noise) {
+// Rounds to bf16 with 16 random bits: up with the probability of the distance. Infinity and NaN pass.
+__device__ inline uint32_t stochastic_bits(float x, uint32_t noise) {
   const uint32_t u = __float_as_uint(x);
   if ((u & 0x7f800000u) == 0x7f800000u) return narrow<bf16>(x).bits;
-  return static_cast<uint16_t>((u + noise) >> 16);
+  return (u + noise) >> 16;
 }
 
 // The noise of `count` <= 8 elements from e on, two to a word, low half first.
 __device__ inline uint4 noise_of(const DeviceKey& key, const ElementMap& map, int64_t e, const Group& group, int count) {
   if (group.whole) return philox_block(key, static_cast<uint64_t>(group.first) / 8);
-  uint32_t out[4] = {};
+  uint64_t low = 0, high = 0;
   uint4 words{};
   int64_t have = -1;
-#pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    if (j >= count) break;
+#pragma unroll 1
+  for (int j = count - 1; j >= 0; --j) {
     const int64_t g = global_of(map, e + j);
     if (g / 8 != have) {
       have = g / 8;
       words = philox_block(key, static_cast<uint64_t>(have));
     }
     const int half = static_cast<int>(g % 8);
-    out[j / 2] |= (word_of(words, half / 2) >> (half % 2 * 16) & 0xffffu) << (j % 2 * 16);
+    high = high << 16 | low >> 48;
+    low = low << 16 | (word_of(words, half / 2) >> (half % 2 * 16) & 0xffffu);
+  }
+  return make_uint4(static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high),
+                    static_cast<uint32_t>(high >> 32));
+}
+
+// Eight floats to the bf16 neighbours that the noise chooses, two to a word.
+__device__ inline uint4 round_stochastic(const float (&v)[8], const uint4& noise) {
+  float zero = 0;  // NaN if one of them is not finite
+#pragma unroll
+  for (int j = 0; j < 8; ++j) zero += v[j] * 0.0f;
+  uint32_t out[4];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const uint32_t n = word_of(noise, k);
+    if (zero == 0)
+      out[k] = __byte_perm(__float_as_uint(v[2 * k]) + (n & 0xffffu), __float_as_uint(v[2 * k + 1]) + (n >> 16), 0x7632);
+    else
+      out[k] = stochastic_bits(v[2 * k], n & 0xffffu) | stochastic_bits(v[2 * k + 1], n >> 16) << 16;
   }
   return make_uint4(out[0], out[1], out[2], out[3]);
 }
 
-// The bf16 neighbours of v that the noise chooses, as floats.
-template <int N>
-__device__ inline void round_stochastic(float (&v)[N], const uint4& noise) {
-#pragma unroll
-  for (int j = 0; j < N; ++j) v[j] = widen(bf16{stochastic_bits(v[j], word_of(noise, j / 2) >> (j % 2 * 16) & 0xffffu)});
-}
+// Element j of eight bf16 in a word of 16 bytes.
+__device__ inline bf16 half_of(const uint4& q, int j) { return {static_cast<uint16_t>(word_of(q, j / 2) >> (j % 2 * 16))}; }
 
 }  // namespace hlat

@@ -60,45 +60,71 @@ __global__ void rmsnorm_kernel(T* sum, T* y, float* rstd, const T* x, const T* d
   }
 }
 
-// Block b takes rows b, b + gridDim.x, ... and leaves their dw in row b of parts.
+// The pieces of dy and x of one row that a thread keeps.
+template <class T, int N>
+struct Pieces {
+  Raw<T, N> dy[kKeep], x[kKeep];
+  float rstd;
+
+  __device__ void load(const T* dy_row, const T* x_row, const float* r, int64_t begin, int step, int64_t width) {
+#pragma unroll
+    for (int k = 0; k < kKeep; ++k)
+      if (begin + k * step < width) {
+        dy[k].load(dy_row + begin + k * step);
+        x[k].load(x_row + begin + k * step);
+      }
+    rstd = *r;
+  }
+};
+
+// Block b takes rows b, b + gridDim.x, ... and leaves their dw in row b of parts. The next row is loaded before the sum over this one.
 template <class T, int N>
 __global__ void __launch_bounds__(kBwdBlock) rmsnorm_bwd_kernel(T* dx, float* parts, const T* dy, const T* x, const T* w, const float* rstd,
                                                                 int64_t rows, int64_t width, bool add_dx) {
   __shared__ float shared[kWarp];
   const int step = static_cast<int>(blockDim.x) * N;
-  const int64_t begin = int64_t{threadIdx.x} * N;
+  const int64_t begin = int64_t{threadIdx.x} * N, beyond = begin + kKeep * step;
   float* part = parts + blockIdx.x * width;
-  float weight[kKeep][N] = {}, dw[kKeep][N] = {};
+  Raw<T, N> weight[kKeep];
+  float dw[kKeep][N] = {};
 #pragma unroll
   for (int k = 0; k < kKeep; ++k)
-    if (begin + k * step < width) load(weight[k], w + begin + k * step);
-  for (int64_t i = begin + kKeep * step; i < width; i += step)
+    if (begin + k * step < width) weight[k].load(w + begin + k * step);
+  for (int64_t i = beyond; i < width; i += step)
     for (int j = 0; j < N; ++j) part[i + j] = 0;
 
+  Pieces<T, N> next;
+  if (blockIdx.x < rows) next.load(dy + blockIdx.x * width, x + blockIdx.x * width, rstd + blockIdx.x, begin, step, width);
   for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
-    const int64_t row = r * width;
-    float d[kKeep][N] = {}, v[kKeep][N] = {}, dot = 0;
+    const int64_t row = r * width, ahead = r + gridDim.x;
+    const Pieces<T, N> mine = next;
+    if (ahead < rows) next.load(dy + ahead * width, x + ahead * width, rstd + ahead, begin, step, width);
+    const float s = mine.rstd;
+    float dot = 0, a[N], b[N], g[N];
 #pragma unroll
     for (int k = 0; k < kKeep; ++k)
       if (begin + k * step < width) {
-        load(d[k], dy + row + begin + k * step);
-        load(v[k], x + row + begin + k * step);
+        mine.dy[k].floats(a);
+        mine.x[k].floats(b);
+        weight[k].floats(g);
+#pragma unroll
+        for (int j = 0; j < N; ++j) {
+          dot += a[j] * g[j] * b[j];
+          dw[k][j] += a[j] * b[j] * s;
+        }
       }
-    const float s = rstd[r];
-#pragma unroll
-    for (int k = 0; k < kKeep; ++k)
-#pragma unroll
-      for (int j = 0; j < N; ++j) dot += d[k][j] * weight[k][j] * v[k][j];
-    for (int64_t i = begin + kKeep * step; i < width; i += step) {
-      float a[N], b[N], c[N];
+    for (int64_t i = beyond; i < width; i += step) {
       load(a, dy + row + i);
       load(b, x + row + i);
-      load(c, w + i);
+      load(g, w + i);
 #pragma unroll
-      for (int j = 0; j < N; ++j) dot += a[j] * c[j] * b[j];
+      for (int j = 0; j < N; ++j) {
+        dot += a[j] * g[j] * b[j];
+        part[i + j] += a[j] * b[j] * s;
+      }
     }
     const float c = block_sum(dot, shared) / static_cast<float>(width) * s * s;
-    const auto put = [&](float(&a)[N], const float(&b)[N], const float(&g)[N], int64_t i) {
+    const auto put = [&](int64_t i) {
       float old[N] = {};
       if (add_dx) load(old, dx + row + i);
 #pragma unroll
@@ -108,18 +134,16 @@ __global__ void __launch_bounds__(kBwdBlock) rmsnorm_bwd_kernel(T* dx, float* pa
 #pragma unroll
     for (int k = 0; k < kKeep; ++k)
       if (begin + k * step < width) {
-#pragma unroll
-        for (int j = 0; j < N; ++j) dw[k][j] += d[k][j] * v[k][j] * s;
-        put(d[k], v[k], weight[k], begin + k * step);
+        mine.dy[k].floats(a);
+        mine.x[k].floats(b);
+        weight[k].floats(g);
+        put(begin + k * step);
       }
-    for (int64_t i = begin + kKeep * step; i < width; i += step) {
-      float a[N], b[N], g[N];
+    for (int64_t i = beyond; i < width; i += step) {
       load(a, dy + row + i);
       load(b, x + row + i);
       load(g, w + i);
-#pragma unroll
-      for (int j = 0; j < N; ++j) part[i + j] += a[j] * b[j] * s;
-      put(a, b, g, i);
+      put(i);
     }
   }
 #pragma unroll

@@ -21,8 +21,16 @@ __global__ void cast_kernel(D* dst, const S* src, int64_t n, DeviceKey key, Elem
     for (int j = 0; j < kGroup; ++j)
       if (j < count) v[j] = widen(src[e + j]);
   }
-  if constexpr (Stochastic) round_stochastic(v, noise_of(key, map, e, group_at(map, e), count));
-  if (Vectors && count == kGroup) {
+  if constexpr (Stochastic) {
+    const uint4 bits = round_stochastic(v, noise_of(key, map, e, group_at(map, e), count));
+    if (Vectors && count == kGroup) {
+      *reinterpret_cast<uint4*>(dst + e) = bits;
+    } else {
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j)
+        if (j < count) dst[e + j] = half_of(bits, j);
+    }
+  } else if (Vectors && count == kGroup) {
     store(dst + e, v);
   } else {
 #pragma unroll
@@ -31,10 +39,19 @@ __global__ void cast_kernel(D* dst, const S* src, int64_t n, DeviceKey key, Elem
   }
 }
 
+// 16 bytes at a time from an aligned address; the thread after the last of them does the rest.
 template <class T>
 __global__ void fill_kernel(T* p, int64_t n, T value) {
-  const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
-  if (i < n) p[i] = value;
+  constexpr int kCount = kVector<T>;
+  const int64_t i = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * kCount;
+  if (i + kCount <= n && reinterpret_cast<uintptr_t>(p) % 16 == 0) {
+    alignas(16) T v[kCount];
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) v[j] = value;
+    *reinterpret_cast<uint4*>(p + i) = *reinterpret_cast<const uint4*>(v);
+  } else {
+    for (int64_t j = i; j < n && j < i + kCount; ++j) p[j] = value;
+  }
 }
 
 // As normal_block of base/rng.h, in f64: initial weights must not depend on the device.
@@ -59,7 +76,7 @@ __global__ void fill_normal_kernel(T* p, int64_t n, double std, DeviceKey key, E
 
 template <class T>
 void fill_with(const Tensor& t, T value, cudaStream_t stream) {
-  launch(fill_kernel<T>, grid_of(t.numel(), kBlock), kBlock, stream, t.as<T>(), t.numel(), value);
+  launch(fill_kernel<T>, grid_of(t.numel(), kBlock * kVector<T>), kBlock, stream, t.as<T>(), t.numel(), value);
 }
 
 }  // namespace

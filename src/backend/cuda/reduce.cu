@@ -12,9 +12,29 @@ constexpr int kGroup = 8;
 template <class T, bool Vectors>
 __global__ void sum_squares_kernel(double* parts, const T* x, int64_t n) {
   __shared__ double shared[kWarp];
+  constexpr int kAhead = 4;  // loads in flight
+  const int64_t step = int64_t{gridDim.x} * kBlock * kGroup;
   double mine = 0;
-  for (int64_t e = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * kGroup; e < n; e += int64_t{gridDim.x} * kBlock * kGroup) {
-    float v[kGroup] = {}, squares = 0;
+  int64_t e = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * kGroup;
+  const auto add = [&](const float(&v)[kGroup]) {
+    float squares = 0;
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) squares += v[j] * v[j];
+    mine += static_cast<double>(squares);
+  };
+  for (; Vectors && e + (kAhead - 1) * step + kGroup <= n; e += kAhead * step) {
+    Raw<T, kGroup> ahead[kAhead];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) ahead[k].load(x + e + k * step);
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      float v[kGroup];
+      ahead[k].floats(v);
+      add(v);
+    }
+  }
+  for (; e < n; e += step) {
+    float v[kGroup] = {};
     if (Vectors && e + kGroup <= n) {
       load(v, x + e);
     } else {
@@ -22,9 +42,7 @@ __global__ void sum_squares_kernel(double* parts, const T* x, int64_t n) {
       for (int j = 0; j < kGroup; ++j)
         if (e + j < n) v[j] = widen(x[e + j]);
     }
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) squares += v[j] * v[j];
-    mine += static_cast<double>(squares);
+    add(v);
   }
   const double total = block_sum(mine, shared);
   if (threadIdx.x == 0) parts[blockIdx.x] = total;
@@ -55,8 +73,19 @@ __device__ inline uint64_t mixed(uint64_t word, int64_t index) {
 template <bool Vectors>
 __global__ void checksum_kernel(uint64_t* parts, const uint16_t* x, int64_t halves) {
   __shared__ uint64_t shared[kWarp];
+  constexpr int kAhead = 4;  // loads in flight
+  const int64_t step = int64_t{gridDim.x} * kBlock * 8;
   uint64_t mine = 0;
-  for (int64_t i = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * 8; i < halves; i += int64_t{gridDim.x} * kBlock * 8) {
+  int64_t i = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * 8;
+  for (; Vectors && i + (kAhead - 1) * step + 8 <= halves; i += kAhead * step) {
+    uint4 q[kAhead];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) q[k] = *reinterpret_cast<const uint4*>(x + i + k * step);
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k)
+      mine += mixed(uint64_t{q[k].y} << 32 | q[k].x, (i + k * step) / 4) + mixed(uint64_t{q[k].w} << 32 | q[k].z, (i + k * step) / 4 + 1);
+  }
+  for (; i < halves; i += step) {
     uint64_t word[2] = {};
     if (Vectors && i + 8 <= halves) {
       const uint4 q = *reinterpret_cast<const uint4*>(x + i);
