@@ -43,7 +43,7 @@ TRANSPORT_USERS = {
 }
 
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|curand|cusparse|cusolver|cufft|nvrtc|nvToolsExt|nvtx|nccl|nvml|cub/|cute/|cutlass/|thrust/|cooperative_groups)")
-CUDA_PLACES = ("src/backend/cuda/", "src/comm/nccl")
+CUDA_PLACES = ("src/backend/cuda/", "src/comm/nccl", "tests/gpu/")
 MPI_HEADER = re.compile(r"^(mpi\.h|mpi-ext\.h|openmpi/)")
 MPI_PLACE = "src/comm/mpi_comm.cc"
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)

@@ -47,8 +47,9 @@ std::string CudaBackend::describe() const {
   HLAT_CUDA(cudaGetDeviceProperties(&properties, context_->device));
   int runtime = 0;
   HLAT_CUDA(cudaRuntimeGetVersion(&runtime));
-  return fmt::format("{}, CUDA {}.{}, driver {}, {}", static_cast<const char*>(properties.name), runtime / 1000, runtime % 1000 / 10,
-                     driver_version(), format_bytes(properties.totalGlobalMem));
+  return fmt::format("{}, CUDA {}.{}, driver {}, {}; {}, {}", static_cast<const char*>(properties.name), runtime / 1000,
+                     runtime % 1000 / 10, driver_version(), format_bytes(properties.totalGlobalMem), context_->matmul.describe(),
+                     context_->attention.describe());
 }
 
 void CudaOps::finish() { HLAT_CUDA(cudaStreamSynchronize(stream())); }

@@ -1,8 +1,15 @@
-// Matrix products. A plain kernel stands in for the library until that is part of the tree.
+// Matmul through cuBLASLt: c = op(a) op(b), or c += ..., row-major with strided rows, sums in f32; f32 operands are multiplied in f32
+// (no tf32). The algorithm of a shape is measured when the shape first comes, on the operands of that call and without harm to c, and
+// remembered on disk (matmul_choices.h). Only algorithms whose sums have one order are admitted, so equal calls give equal bits.
+// What cuBLASLt refuses (odd alignments) goes to a plain kernel.
+//
+// Not for concurrent use. The first call of a shape waits for the device and, with accumulate, takes memory for a second c for a
+// moment; later calls do neither and can be captured. A shape that is first met inside a capture is not measured.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include <memory>
 #include <string>
 
 #include "ops/ops.h"
@@ -11,13 +18,23 @@ namespace hlat {
 
 class CudaMatmul {
  public:
+  // cache_dir "": nothing is measured, cuBLASLt's own choice is taken. A choice that is forgotten would not repeat.
   CudaMatmul(cudaStream_t stream, std::string cache_dir);
   ~CudaMatmul();
+  CudaMatmul(const CudaMatmul&) = delete;
+  CudaMatmul& operator=(const CudaMatmul&) = delete;
+
   size_t scratch(const MatmulShape& s) const;
   void run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch);
 
+  std::string describe() const;  // "cuBLASLt 13.1.0"
+  // How the latest call was computed: "algorithm 66, tile 21, ...", "plain kernel"; for benchmarks.
+  const std::string& latest() const;
+  int64_t measured() const;  // shapes this object has measured
+
  private:
-  cudaStream_t stream_;
+  struct Library;
+  std::unique_ptr<Library> library_;
 };
 
 }  // namespace hlat

@@ -1,0 +1,14 @@
+# cuDNN for the CUDA backend's attention: its headers and its header-only frontend, from the toolkit or from pip packages in .venv-build
+# (tools/setup_cuda.sh). Without them attention runs on our own kernels. Neither cuDNN nor cuBLASLt is linked: both are loaded when
+# first used, so hlat starts without them.
+# Sets HLAT_CUDNN_LEFT_OUT: of the two cudnn_attention files, the one not to build.
+file(GLOB HLAT_CUDNN_PACKAGES ${PROJECT_SOURCE_DIR}/.venv-build/lib/python3*/site-packages)
+find_path(HLAT_CUDNN_FRONTEND cudnn_frontend.h HINTS ${HLAT_CUDNN_PACKAGES} PATH_SUFFIXES include)
+find_path(HLAT_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${HLAT_CUDNN_PACKAGES} PATH_SUFFIXES nvidia/cudnn/include)
+if(HLAT_CUDNN_FRONTEND AND HLAT_CUDNN_INCLUDE)
+  target_include_directories(hlat_cuda SYSTEM INTERFACE ${HLAT_CUDNN_FRONTEND} ${HLAT_CUDNN_INCLUDE})
+  set(HLAT_CUDNN_LEFT_OUT cudnn_attention_none.cc)
+else()
+  message(STATUS "hlat: without cuDNN (tools/setup_cuda.sh installs its headers): attention on our own kernels")
+  set(HLAT_CUDNN_LEFT_OUT cudnn_attention.cc)
+endif()

@@ -1,0 +1,17 @@
+#include "backend/cuda/shared_library.h"
+
+#include <dlfcn.h>
+
+namespace hlat {
+
+void* open_library(const char* name, std::string& why) {
+  if (void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return handle;
+  const char* error = dlerror();
+  why = error == nullptr ? std::string(name) + " cannot be loaded" : error;
+  const std::string beside = std::string(HLAT_CUDA_LIBRARIES) + "/" + name;
+  void* handle = dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle != nullptr) why.clear();
+  return handle;
+}
+
+}  // namespace hlat
