@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -82,6 +83,8 @@ class Comm {
   virtual bool real() const { return true; }
   // From any thread: a call of this rank that waits, and every later one, throws. For the way out after an error.
   virtual void cancel() {}
+  // From any thread: whether somebody waits for the results (the default), or they go on beside a computation that needs the core.
+  void hurry(bool on) { hurried_ = on; }
 
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }
@@ -94,6 +97,7 @@ class Comm {
   virtual uint64_t start_recv(void* data, size_t bytes, int peer, int tag) = 0;
   // Blocks until the message is done. An Error when a peer has failed, or after the time limit, with op, axis and peer.
   virtual void finish(uint64_t id) = 0;
+  bool hurried() const { return hurried_; }
 
   std::string where() const;  // for messages: "tp all_reduce on rank 1 of 4"
 
@@ -115,6 +119,7 @@ class Comm {
   int rank_;
   int size_;
   std::string name_;
+  std::atomic<bool> hurried_ = true;
   Traffic traffic_;
   Tensor staging_;
   CommKind active_ = CommKind::barrier;  // of the call under way

@@ -11,7 +11,9 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 }  // namespace
 
 CommQueue::CommQueue(Comm& comm) : comm_(comm), threaded_(comm.size() > 1 && comm.real()), exceptions_(std::uncaught_exceptions()) {
-  if (threaded_) thread_ = std::thread([this] { run(); });
+  if (!threaded_) return;
+  comm_.hurry(false);
+  thread_ = std::thread([this] { run(); });
 }
 
 CommQueue::~CommQueue() {
@@ -50,7 +52,9 @@ void CommQueue::wait(uint64_t ticket) {
   HLAT_CHECK(ticket <= submitted_, "{}: ticket {} of {}", comm_.name(), ticket, submitted_);
   if (finished_ < ticket) {
     const double start = now();
+    comm_.hurry(true);
     done_.wait(lock, [&] { return finished_ >= ticket; });
+    comm_.hurry(false);
     waited_s_ += now() - start;
   }
   if (failed_ != 0 && failed_ <= ticket) std::rethrow_exception(error_);

@@ -21,8 +21,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kSpins = 100;  // tests before the first pause: a message that is nearly there
-constexpr int kYields = 20;  // then the core is offered to others, then the pauses grow
-constexpr std::chrono::microseconds kFirstPause{20}, kLongestPause{200};
+// Long messages move only while somebody tests, so one who waits for them just offers the core to others for a while. Beside a
+// computation (Comm::hurry) there are pauses from the start: it has the better use for the core.
+constexpr std::chrono::microseconds kEager{1000}, kFirstPause{20}, kLongestPause{200};
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -132,11 +133,12 @@ void MpiComm::wait_for(Piece& piece, const Pending& message) {
     }
     if (tries < kSpins) continue;
     if (cancelled_) fail("{}: stopped, with rank {} to hear from: this rank gave up", where(), message.peer);
-    if (const std::chrono::duration<double> waited = Clock::now() - start; waited.count() > options_.time_limit_s) {
+    const std::chrono::duration<double> waited = Clock::now() - start;
+    if (waited.count() > options_.time_limit_s) {
       fail("{} ({}): waited {:g} s for rank {}, rank {} of the job: it is stopped, cut off or much slower than its peers", where(),
            host_name(), options_.time_limit_s, message.peer, world_rank(message.peer));
     }
-    if (tries < kSpins + kYields) {
+    if (hurried() && waited < kEager) {
       std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(pause);

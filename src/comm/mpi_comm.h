@@ -1,7 +1,7 @@
 // Ranks that are processes, started by mpirun: messages through Open MPI, on host memory. MPI's own header stops at the
-// source file. A rank waits with MPI_Test and growing pauses, so that many ranks can share a core, and gives up after a
-// time limit with a message that says who waits for whom. When a rank fails: print the error, then abort(), or end
-// without the session's finalisation; mpirun then ends the other ranks.
+// source file. A rank waits with MPI_Test, at first eagerly, then with growing pauses, so that many ranks can share a core, and gives up
+// after a time limit with a message that says who waits for whom. When a rank fails: print the error, then abort(), or end without the
+// session's finalisation; mpirun then ends the other ranks.
 #pragma once
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ namespace hlat {
 
 struct MpiOptions {
   double time_limit_s = 600;              // that one message may take
-  size_t max_message_bytes = 1ull << 30;  // longer ones go in pieces: MPI counts in int
+  size_t max_message_bytes = 1ull << 20;  // longer ones go in pieces, and each piece that comes shows that the peer is there
 };
 
 // From MPI_Init to MPI_Finalize: one in a process. Outlives all groups made from its world.
