@@ -91,6 +91,7 @@ class Lab {
   // From here on the reference goes on with the values the backend stored.
   void adopt(const Twin& t);
 
+  const std::string& backend() const { return backend_.name; }
   HostMemory& memory() { return memory_; }
   Ops& ops() { return *ops_; }
 
