@@ -13,7 +13,7 @@ constexpr int64_t kPanel = 32;  // of kernels/amx_pack.h
 constexpr int64_t kChunkK = 4096, kChunkBytesB = int64_t{8} << 20, kBlockBytesA = int64_t{1} << 20, kBlockM = 512;
 constexpr int64_t kPackLines = 4 * kPanel;  // columns of B in one item of packing
 // With few rows, blocks are made smaller down to kLeastM for all threads to have work, then the columns are cut too.
-constexpr int64_t kItemsPerThread = 1, kLeastM = 128, kLeastN = 128;
+constexpr int64_t kItemsPerThread = 3, kLeastM = 128, kLeastN = 128;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t whole(int64_t n) { return ceil_div(n, kPanel) * kPanel; }
