@@ -25,6 +25,41 @@ Config layout_config() {
   return c;
 }
 
+Config Layout::config() const {
+  Config c = layout_config();
+  c.model.kv_heads = kv;
+  c.model.layers = layers;
+  c.model.vocab = vocab;
+  c.model.tied = tied;
+  c.train.micro_batch = micro;
+  c.train.precision = precision;
+  EXPECT_TRUE(parse_recompute(recompute, c.train.recompute));
+  c.parallel.tp = tp;
+  c.parallel.pp = pp;
+  c.parallel.dp = dp;
+  c.parallel.sequence = sp;
+  c.parallel.zero1 = zero1;
+  c.parallel.chunks = chunks;
+  c.parallel.cuts = cuts;
+  return c;
+}
+
+std::string Layout::name() const {
+  std::string s = fmt::format("tp{}_pp{}_dp{}", tp, pp, dp);
+  if (sp) s += "_sp";
+  if (zero1) s += "_zero1";
+  if (chunks > 1) s += fmt::format("_chunks{}", chunks);
+  for (const int64_t cut : cuts) s += fmt::format("_cut{}", cut);
+  if (std::string_view(recompute) != "none") s += fmt::format("_{}", std::string_view(recompute).substr(0, 5));
+  if (kv != 2) s += fmt::format("_kv{}", kv);
+  if (layers != 4) s += fmt::format("_layers{}", layers);
+  if (micro != 1) s += fmt::format("_micro{}", micro);
+  if (vocab != 101) s += fmt::format("_vocab{}", vocab);
+  if (tied) s += "_tied";
+  if (precision != PrecisionKind::fp32) s += fmt::format("_{}", name_of(precision));
+  return s;
+}
+
 void lane_batch(const Config& c, int64_t step, int64_t first, int32_t* inputs, int32_t* targets) {
   for (int64_t r = 0; r < c.train.micro_batch; ++r) {
     Stream s({.seed = 5, .stream = hash_name("batch"), .purpose = Noise::data, .step = static_cast<uint32_t>(step * 1000 + first + r)});

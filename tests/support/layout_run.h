@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,23 @@ struct LayoutResult {
   std::vector<StepResult> steps;                       // of rank 0; all ranks must agree
   std::map<std::string, std::vector<double>> weights;  // global tensors, put together from the ranks' slices
 };
+
+// A layout of ranks, and the tiny model it trains.
+struct Layout {
+  int tp = 1, pp = 1, dp = 1;
+  bool sp = false, zero1 = false;
+  int chunks = 1;
+  std::vector<int64_t> cuts = {};
+  const char* recompute = "none";
+  int64_t kv = 2, layers = 4, micro = 1, vocab = 101;
+  bool tied = false;
+  PrecisionKind precision = PrecisionKind::fp32;
+
+  Config config() const;
+  std::string name() const;  // what differs from one rank, fit for a test's name
+};
+
+inline void PrintTo(const Layout& l, std::ostream* out) { *out << l.name(); }  // for GoogleTest
 
 // Heads, ffn and vocabulary that few degrees divide.
 Config layout_config();

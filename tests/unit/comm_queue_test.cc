@@ -11,6 +11,7 @@
 #include "comm/thread_comm.h"
 #include "support/comm_checks.h"
 #include "support/host_memory.h"
+#include "support/message_of.h"
 
 namespace hlat {
 namespace {
@@ -18,15 +19,6 @@ namespace {
 constexpr double kLimit = 60;  // seconds until a deadlock becomes an error
 
 void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "no exception";
-}
 
 TEST(CommQueue, SumsLikeTheCallerWould) {
   run_thread_ranks(

@@ -12,6 +12,7 @@
 #include "comm/thread_comm.h"
 #include "support/comm_checks.h"
 #include "support/host_memory.h"
+#include "support/message_of.h"
 
 namespace hlat {
 namespace {
@@ -24,16 +25,6 @@ double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// The message of the exception that comes out of the call.
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "no exception";
 }
 
 class Ranks : public testing::TestWithParam<int> {};

@@ -16,26 +16,11 @@
 namespace hlat {
 namespace {
 
-struct Mesh3 {
-  int tp = 1, pp = 1, dp = 1;
-  bool sp = false, zero1 = false, tied = false;
-  int chunks = 1;
-  int64_t kv = 2;
-
-  Config config(int64_t every) const {
-    Config c = layout_config();
-    c.model.kv_heads = kv;
-    c.model.tied = tied;
-    c.parallel.tp = tp;
-    c.parallel.pp = pp;
-    c.parallel.dp = dp;
-    c.parallel.sequence = sp;
-    c.parallel.zero1 = zero1;
-    c.parallel.chunks = chunks;
-    c.parallel.health_every = every;
-    return c;
-  }
-};
+Config checked(const Layout& layout, int64_t every) {
+  Config c = layout.config();
+  c.parallel.health_every = every;
+  return c;
+}
 
 std::string error_of(const Config& config, int64_t steps, const AfterStep& after = {}, const WrapComm& wrap = {}) {
   try {
@@ -64,34 +49,34 @@ AfterStep drift(const std::string& name, int rank) {
 }
 
 TEST(HealthDrift, OfAnyWeightOverDp) {
-  EXPECT_EQ(error_of(Mesh3{.dp = 4}.config(1), 3, drift("layers.1.mlp.down", 2)),
+  EXPECT_EQ(error_of(checked({.dp = 4}, 1), 3, drift("layers.1.mlp.down", 2)),
             "step 2: weights of layers.1.mlp.down differ between dp ranks: ranks 0, 1, 3 agree, rank 2 differs");
-  EXPECT_EQ(error_of(Mesh3{.tp = 2, .dp = 2}.config(1), 3, drift("layers.2.mlp.gate_up", 3)),
+  EXPECT_EQ(error_of(checked({.tp = 2, .dp = 2}, 1), 3, drift("layers.2.mlp.gate_up", 3)),
             "step 2: weights of layers.2.mlp.gate_up differ between dp ranks: ranks 1, 3 differ");
 }
 
 TEST(HealthDrift, IsFoundAtTheNextCheck) {
-  EXPECT_EQ(error_of(Mesh3{.dp = 2}.config(3), 4, drift("layers.3.norm2", 0)),
+  EXPECT_EQ(error_of(checked({.dp = 2}, 3), 4, drift("layers.3.norm2", 0)),
             "step 3: weights of layers.3.norm2 differ between dp ranks: ranks 0, 1 differ");
-  EXPECT_EQ(error_of(Mesh3{.pp = 2}.config(1), 3, drift("layers.3.norm2", 1)), "no error");  // it has no replica
+  EXPECT_EQ(error_of(checked({.pp = 2}, 1), 3, drift("layers.3.norm2", 1)), "no error");  // it has no replica
 }
 
 TEST(HealthDrift, OfNormsOverTp) {
-  EXPECT_EQ(error_of(Mesh3{.tp = 2}.config(1), 3, drift("layers.3.norm1", 1)),
+  EXPECT_EQ(error_of(checked({.tp = 2}, 1), 3, drift("layers.3.norm1", 1)),
             "step 2: weights of layers.3.norm1 differ between tp ranks: ranks 0, 1 differ");
-  EXPECT_EQ(error_of(Mesh3{.tp = 3, .sp = true}.config(1), 3, drift("layers.3.norm1", 1)),
+  EXPECT_EQ(error_of(checked({.tp = 3, .sp = true}, 1), 3, drift("layers.3.norm1", 1)),
             "step 2: weights of layers.3.norm1 differ between tp ranks: ranks 0, 2 agree, rank 1 differs");
 }
 
 TEST(HealthDrift, OfSharedKvHeads) {
-  EXPECT_EQ(error_of(Mesh3{.tp = 4}.config(1), 3, drift("layers.0.attention.qkv", 2)),
+  EXPECT_EQ(error_of(checked({.tp = 4}, 1), 3, drift("layers.0.attention.qkv", 2)),
             "step 2: weights of layers.0.attention.qkv differ between kv ranks: ranks 2, 3 differ");
-  EXPECT_EQ(error_of(Mesh3{.tp = 8, .kv = 2}.config(1), 3, drift("layers.0.attention.qkv", 7)),
+  EXPECT_EQ(error_of(checked({.tp = 8, .kv = 2}, 1), 3, drift("layers.0.attention.qkv", 7)),
             "step 2: weights of layers.0.attention.qkv differ between kv ranks: ranks 4, 5, 6 agree, rank 7 differs");
 }
 
 TEST(HealthDrift, OfATiedEmbedding) {
-  EXPECT_EQ(error_of(Mesh3{.pp = 3, .tied = true}.config(1), 3, drift("embedding", 2)),
+  EXPECT_EQ(error_of(checked({.pp = 3, .tied = true}, 1), 3, drift("embedding", 2)),
             "step 2: weights of embedding differ between ends ranks: ranks 0, 2 differ");
 }
 
@@ -114,68 +99,68 @@ void expect_parts(const std::string& text, const std::vector<std::string>& parts
 
 TEST(HealthFault, ThatDoesNotHappenIsNotSeen) {
   Fault fault{.axis = "dp", .rank = 9};
-  EXPECT_EQ(error_with(Mesh3{.dp = 4}.config(1), fault), "no error");
-  EXPECT_EQ(error_with(Mesh3{.tp = 2, .dp = 2, .sp = true, .zero1 = true}.config(1), fault), "no error");
+  EXPECT_EQ(error_with(checked({.dp = 4}, 1), fault), "no error");
+  EXPECT_EQ(error_with(checked({.tp = 2, .dp = 2, .sp = true, .zero1 = true}, 1), fault), "no error");
 }
 
 // A term of a share goes wrong: the sum is the same on all ranks, and wrong.
 TEST(HealthFault, InATermOfAnAllReduce) {
   Fault fault{.axis = "dp", .rank = 1};
   expect_parts(
-      error_with(Mesh3{.dp = 4}.config(1), fault),
+      error_with(checked({.dp = 4}, 1), fault),
       {"step 2: gradients of ", " are summed wrongly over dp ranks 0, 1, 2, 3: the share of rank 1 ", "weights are those of step 1"});
 }
 
 // A finished share goes wrong on its way to one rank.
 TEST(HealthFault, InTheResultOfAnAllReduce) {
   Fault fault{.axis = "dp", .rank = 1, .skip = 3};
-  expect_parts(error_with(Mesh3{.dp = 4}.config(1), fault),
+  expect_parts(error_with(checked({.dp = 4}, 1), fault),
                {"step 2: gradients of ", " differ between dp ranks: ranks 0, 2, 3 agree, rank 1 differs", "weights are those of step 1"});
 }
 
 TEST(HealthFault, InAReduceScatter) {
   for (const int dp : {2, 4, 8}) {
     Fault fault{.axis = "dp", .kind = CommKind::reduce_scatter, .rank = 1};
-    expect_parts(error_with(Mesh3{.dp = dp, .zero1 = true}.config(2), fault),
+    expect_parts(error_with(checked({.dp = dp, .zero1 = true}, 2), fault),
                  {"step 2: gradients of ", " are summed wrongly over dp ranks 0, 1", ": the share of rank 1 ", "those of step 1"});
   }
 }
 
 TEST(HealthFault, InTheGatheringOfWeights) {
   Fault fault{.axis = "dp", .kind = CommKind::all_gather, .rank = 2, .min_bytes = 4096};
-  expect_parts(error_with(Mesh3{.dp = 4, .zero1 = true}.config(1), fault),
+  expect_parts(error_with(checked({.dp = 4, .zero1 = true}, 1), fault),
                {"step 2: weights of ", " differ between dp ranks: ranks 0, 1, 3 agree, rank 2 differs"});
 }
 
 TEST(HealthFault, InAPartialGradientOverTp) {
   Fault fault{.axis = "tp", .rank = 2};
-  expect_parts(error_with(Mesh3{.tp = 4, .sp = true}.config(1), fault),
+  expect_parts(error_with(checked({.tp = 4, .sp = true}, 1), fault),
                {"step 2: gradients of ", "norm", " differ between tp ranks: ranks 0, 1, 3 agree, rank 2 differs", "those of step 1"});
 }
 
 TEST(HealthFault, InTheGradientOfSharedKvHeads) {
   Fault fault{.axis = "kv", .rank = 1};
-  expect_parts(error_with(Mesh3{.tp = 4}.config(1), fault),
+  expect_parts(error_with(checked({.tp = 4}, 1), fault),
                {"step 2: gradients of layers.3.attention.qkv differ between kv ranks: ranks 0, 1 differ", "those of step 1"});
 }
 
 TEST(HealthFault, InTheGradientOfATiedEmbedding) {
   // The message with the terms of a share is the first one, the share itself the second.
   Fault fault{.axis = "ends", .rank = 0, .skip = 1};
-  expect_parts(error_with(Mesh3{.pp = 2, .zero1 = true, .tied = true}.config(1), fault),
+  expect_parts(error_with(checked({.pp = 2, .zero1 = true, .tied = true}, 1), fault),
                {"step 2: gradients of embedding differ between ends ranks: ranks 0, 1 differ", "those of step 1"});
 }
 
 TEST(HealthFault, GoesUnseenWithoutChecks) {
   Fault fault{.axis = "dp", .kind = CommKind::reduce_scatter, .rank = 1};
-  EXPECT_EQ(error_with(Mesh3{.dp = 2, .zero1 = true}.config(0), fault), "no error");
+  EXPECT_EQ(error_with(checked({.dp = 2, .zero1 = true}, 0), fault), "no error");
   EXPECT_FALSE(fault.armed) << "the fault did not happen";
 }
 
 class HealthClean : public ::testing::TestWithParam<PrecisionKind> {};
 
 TEST_P(HealthClean, SoundRunsPass) {
-  const std::vector<Mesh3> layouts = {
+  const std::vector<Layout> layouts = {
       {.tp = 2},
       {.tp = 3, .sp = true},
       {.tp = 8, .kv = 1},
@@ -187,10 +172,10 @@ TEST_P(HealthClean, SoundRunsPass) {
       {.tp = 4, .dp = 2, .sp = true, .zero1 = true},
       {.pp = 2, .dp = 4, .zero1 = true, .tied = true},
       {.tp = 2, .pp = 2, .dp = 2, .tied = true},
-      {.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true, .tied = true, .chunks = 2},
+      {.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true, .chunks = 2, .tied = true},
   };
-  for (const Mesh3& l : layouts) {
-    Config c = l.config(1);
+  for (const Layout& l : layouts) {
+    Config c = checked(l, 1);
     c.train.precision = GetParam();
     EXPECT_NO_THROW(run_layout(c, 3)) << fmt::format("tp {} pp {} dp {} sp {} zero1 {}", l.tp, l.pp, l.dp, l.sp, l.zero1);
   }
@@ -225,15 +210,15 @@ std::vector<Count> traffic_by_step(const Config& config, int64_t steps) {
 }
 
 TEST(Health, SendsNothingBetweenChecks) {
-  const Mesh3 layout{.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true, .tied = true};
-  const std::vector<Count> never = traffic_by_step(layout.config(0), 3), second = traffic_by_step(layout.config(2), 3);
+  const Layout layout{.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true, .tied = true};
+  const std::vector<Count> never = traffic_by_step(checked(layout, 0), 3), second = traffic_by_step(checked(layout, 2), 3);
   EXPECT_EQ(never[0], never[1]);
   EXPECT_EQ(second[0], never[0]);
   EXPECT_EQ(second[2], never[0]);
   // Gradients over tp, ends and the sums over dp; weights over tp, ends and dp.
   EXPECT_EQ(second[1].calls, never[1].calls + 6);
   // The plan is that of a step without a check, whatever the interval.
-  for (const int64_t every : {0, 1, 2}) EXPECT_EQ(count_of(dry_run(layout.config(every), nullptr).traffic), never[0]);
+  for (const int64_t every : {0, 1, 2}) EXPECT_EQ(count_of(dry_run(checked(layout, every), nullptr).traffic), never[0]);
 }
 
 TEST(Health, NamesWhoDiffers) {

@@ -18,53 +18,6 @@ namespace {
 
 constexpr int64_t kSteps = 3;
 
-struct Layout {
-  int tp = 1, pp = 1, dp = 1;
-  bool sp = false, zero1 = false;
-  int chunks = 1;
-  std::vector<int64_t> cuts = {};
-  const char* recompute = "none";
-  int64_t kv = 2, layers = 4, micro = 1, vocab = 101;
-  bool tied = false;
-  PrecisionKind precision = PrecisionKind::fp32;
-
-  Config config() const {
-    Config c = layout_config();
-    c.model.kv_heads = kv;
-    c.model.layers = layers;
-    c.model.vocab = vocab;
-    c.model.tied = tied;
-    c.train.micro_batch = micro;
-    c.train.precision = precision;
-    EXPECT_TRUE(parse_recompute(recompute, c.train.recompute));
-    c.parallel.tp = tp;
-    c.parallel.pp = pp;
-    c.parallel.dp = dp;
-    c.parallel.sequence = sp;
-    c.parallel.zero1 = zero1;
-    c.parallel.chunks = chunks;
-    c.parallel.cuts = cuts;
-    return c;
-  }
-  std::string name() const {
-    std::string s = fmt::format("tp{}_pp{}_dp{}", tp, pp, dp);
-    if (sp) s += "_sp";
-    if (zero1) s += "_zero1";
-    if (chunks > 1) s += fmt::format("_chunks{}", chunks);
-    for (const int64_t cut : cuts) s += fmt::format("_cut{}", cut);
-    if (std::string_view(recompute) != "none") s += fmt::format("_{}", std::string_view(recompute).substr(0, 5));
-    if (kv != 2) s += fmt::format("_kv{}", kv);
-    if (layers != 4) s += fmt::format("_layers{}", layers);
-    if (micro != 1) s += fmt::format("_micro{}", micro);
-    if (vocab != 101) s += fmt::format("_vocab{}", vocab);
-    if (tied) s += "_tied";
-    if (precision != PrecisionKind::fp32) s += fmt::format("_{}", name_of(precision));
-    return s;
-  }
-};
-
-void PrintTo(const Layout& l, std::ostream* out) { *out << l.name(); }
-
 // One rank with the same model and global batch, trained once.
 const LayoutResult& reference(const Layout& l) {
   static std::map<std::string, LayoutResult> known;
