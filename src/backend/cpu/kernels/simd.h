@@ -187,7 +187,8 @@ inline vf exp(vf x) {
 inline vf exp_nonpositive(vf x) {
   vf n;
   const vf p = exp_parts(max(set(-87.0f), x), n);  // in this order NaN stays
-  const vi scaled = reinterpret_cast<vi>(p) + (__builtin_convertvector(n, vi) << 23);
+  // Unsigned: lanes that nobody reads may hold anything, and must not overflow.
+  const vu scaled = reinterpret_cast<vu>(p) + (reinterpret_cast<vu>(__builtin_convertvector(n, vi)) << 23);
   return reinterpret_cast<vf>(scaled);
 }
 
