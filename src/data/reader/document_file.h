@@ -1,0 +1,58 @@
+// One file of documents with random access: document i is a pure function of the file. Safe to read from many threads.
+// Opening makes or finds the document index (reader/index.h); files larger than memory are fine.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hlat {
+
+// What a reader found wrong; kept up to a bound, counted without one.
+struct BadDocument {
+  uint64_t line = 0;  // from 1, or row of the table
+  std::string reason;
+};
+
+struct FileReport {
+  std::string path;
+  uint64_t documents = 0;  // good ones
+  uint64_t bytes = 0;      // of their text, or 4 per token
+  uint64_t bad = 0;
+  std::vector<BadDocument> examples;  // the first few of the bad
+};
+
+class DocumentFile {
+ public:
+  virtual ~DocumentFile() = default;
+
+  virtual const FileReport& report() const = 0;
+  uint64_t documents() const { return report().documents; }
+  // A hash of the document's content, from the index: equal documents of any file have equal hashes.
+  virtual uint64_t hash(uint64_t document) const = 0;
+  virtual uint64_t length(uint64_t document) const = 0;  // bytes of text, or tokens
+  // Of the file's identity (size, change time, content sample): differs when the file changed.
+  virtual uint64_t fingerprint() const = 0;
+
+  // True: the documents are token ids already and `tokens` reads them; false: they are text and `text` reads them.
+  // An Error that names the file when it changed since it was opened or can no longer be read.
+  virtual bool tokenized() const = 0;
+  virtual void text(uint64_t document, std::string& out) const = 0;
+  virtual void tokens(uint64_t document, std::vector<int32_t>& out) const = 0;
+};
+
+struct ReaderOptions {
+  std::string field = "text";  // of JSON objects and of table columns
+  std::string cache_dir;       // where indices go; empty: beside the data, else a folder of the user's cache
+  double bad_share = 0.01;     // more bad documents than this share (and more than a few) is an Error
+  int threads = 1;             // of the scan
+};
+
+// By name: .jsonl .jsonl.gz .jsonl.zst .txt (one document) .arrow .parquet .bin/.idx. An Error for anything else, with the list.
+std::unique_ptr<DocumentFile> open_documents(const std::string& path, const ReaderOptions& options);
+
+// Files that a pattern such as "c4/*.jsonl.zst" names, sorted; an Error when there is none.
+std::vector<std::string> match_files(const std::string& pattern);
+
+}  // namespace hlat
