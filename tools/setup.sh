@@ -18,6 +18,12 @@ build|libfmt-dev|header fmt/format.h|fmt: text formatting
 build|libspdlog-dev|header spdlog/spdlog.h|spdlog: logging
 build|libopenmpi-dev|command mpicc|Open MPI: ranks as processes
 build|openmpi-bin|command mpirun|Open MPI: its launcher
+build|pkg-config|command pkg-config|finds libraries
+build|libsimdjson-dev|header simdjson.h|simdjson: JSON documents of the data
+build|libzstd-dev|header zstd.h|zstd: compressed data
+build|zlib1g-dev|header zlib.h|zlib: compressed data
+build|libpcre2-dev|header pcre2.h|PCRE2: patterns of tokenizers
+build|libsentencepiece-dev|header sentencepiece_processor.h|SentencePiece: tokenizers that are not BPE
 test|python3|command python3|Python 3: check scripts
 test|libgtest-dev|header gtest/gtest.h|GoogleTest
 test|libbenchmark-dev|header benchmark/benchmark.h|Google Benchmark
