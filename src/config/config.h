@@ -90,6 +90,8 @@ struct DeviceConfig {
   std::string backend = "auto";  // auto | cpu | cuda
   int64_t threads = 0;           // 0: its cores / local ranks that share them
   std::string isa = "auto";      // own CPU kernels: auto | amx | avx512 | avx2 | generic
+  bool graphs = true;            // GPU: record the kernels of a micro-batch once and launch them as one
+  bool deterministic = true;     // the same run gives the same bits; false: also kernels for which that does not hold
   bool operator==(const DeviceConfig&) const = default;
 };
 

@@ -111,6 +111,8 @@ void fields(Visit& v, DeviceConfig& c) {
   v("threads", c.threads, "CPU threads of a rank; auto: its cores, divided by the ranks of this machine that share them", auto_or(1, 4096));
   v("isa", c.isa, "instruction set of the own CPU kernels; auto: the best this CPU has",
     one_of({"auto", "amx", "avx512", "avx2", "generic"}));
+  v("graphs", c.graphs, "on a GPU, record a micro-batch once and launch it as a whole; with one rank", Limits{});
+  v("deterministic", c.deterministic, "the same run gives the same bits; false allows a faster attention backward on GPUs", Limits{});
 }
 
 template <class Visit>

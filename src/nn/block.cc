@@ -25,8 +25,7 @@ void Block::forward(Ctx& ctx, Tensor x, Tensor y) const {
   else if (n2.stale)
     norm2.forward(ctx, mid.tensor, n2.tensor, r2.tensor);
 
-  mlp.forward(ctx, n2.tensor, y);
-  if (y.defined()) ctx.ops.add(y, mid.tensor, y);
+  mlp.forward(ctx, n2.tensor, mid.tensor, y);
 }
 
 void Block::backward(Ctx& ctx, Tensor x, Tensor d) const {

@@ -23,14 +23,16 @@ void Head::chunk_loss(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, 
   const Tensor logits = ctx.temp({n, vocab}, "logits");
   const Tensor stats = ctx.temp().alloc(ctx.stat(), {n, 3}, "loss statistics");
   output.forward(ctx, normed, logits);
-  ctx.ops.cross_entropy_partial(stats, logits, targets, first);
-  if (parts > 1) {
+  if (parts == 1) {
+    ctx.ops.cross_entropy_whole(loss_sum, logits, stats, targets, scale);
+  } else {
+    ctx.ops.cross_entropy_partial(stats, logits, targets, first);
     const Tensor all = ctx.temp().alloc(ctx.stat(), {parts * n, 3}, "loss statistics of all ranks");
     ctx.tp.comm().all_gather(all, stats);
     ctx.ops.cross_entropy_merge(stats, Tensor::contiguous(all.data, all.dtype, {parts, n, 3}));
+    ctx.ops.cross_entropy_finish(loss_sum, stats, targets);
+    ctx.ops.cross_entropy_bwd(logits, logits, stats, targets, first, scale);
   }
-  ctx.ops.cross_entropy_finish(loss_sum, stats, targets);
-  ctx.ops.cross_entropy_bwd(logits, logits, stats, targets, first, scale);
   output.backward_weight(ctx, normed, logits);
   output.backward_input(ctx, logits, normed);
 }

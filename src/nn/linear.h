@@ -24,6 +24,12 @@ struct Linear {
     forward(ctx, x, partial);
     ctx.tp.leave(y, partial);
   }
+  // y = residual + that sum.
+  void forward_add(Ctx& ctx, Tensor x, Tensor residual, Tensor y) const {
+    if (ctx.tp.comm().size() == 1) return ctx.ops.matmul_add(y, x, ctx.params.weight(weight), residual, {.trans_b = true});
+    forward_sum(ctx, x, y);
+    ctx.ops.add(y, residual, y);
+  }
   // Both gradients of a column-split weight, whose forward entered with x.
   void backward_column_split(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const {
     {

@@ -13,7 +13,7 @@ void Mlp::declare(ParamBuilder& params, const std::string& prefix, const ModelCo
                     model.init_std / std::sqrt(2.0 * static_cast<double>(model.layers)));
 }
 
-void Mlp::forward(Ctx& ctx, Tensor x, Tensor y) const {
+void Mlp::forward(Ctx& ctx, Tensor x, Tensor residual, Tensor y) const {
   const Slot gu = ctx.tape.slot(BlockOp::gate_up, 0, ctx.act(), {ctx.tokens(), 2 * ffn});
   if (gu.stale) {
     const Scope scope(ctx.temp());
@@ -21,7 +21,7 @@ void Mlp::forward(Ctx& ctx, Tensor x, Tensor y) const {
   }
   const Slot product = ctx.tape.slot(BlockOp::swiglu, 0, ctx.act(), {ctx.tokens(), ffn});
   if (product.stale) ctx.ops.swiglu(product.tensor, gu.tensor);
-  if (y.defined()) down.forward_sum(ctx, product.tensor, y);
+  if (y.defined()) down.forward_add(ctx, product.tensor, residual, y);
 }
 
 void Mlp::backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const {

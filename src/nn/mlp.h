@@ -1,4 +1,4 @@
-// SwiGLU feed-forward: [g | u] = x Wgu^T (one coalesced projection), y = (silu(g) * u) Wd^T.
+// SwiGLU feed-forward: [g | u] = x Wgu^T (one coalesced projection), y = residual + (silu(g) * u) Wd^T.
 // Saved: [g | u] (op gate_up) and the product (op swiglu). Split over tp by F, which here counts this rank's part.
 #pragma once
 
@@ -13,8 +13,8 @@ struct Mlp {
   int64_t ffn = 0;
 
   void declare(ParamBuilder& params, const std::string& prefix, const ModelConfig& model);
-  // y may be undefined: then only the saved outputs are brought up to date.
-  void forward(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor y /*(rows, D)*/) const;
+  // y and the residual may be undefined: then only the saved outputs are brought up to date.
+  void forward(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor residual /*(rows, D)*/, Tensor y /*(rows, D)*/) const;
   void backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const;
 };
 

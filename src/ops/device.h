@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -9,6 +10,13 @@
 #include "tensor/region.h"
 
 namespace hlat {
+
+// Work on a device that was recorded once and can be done again, on the same memory.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void run() = 0;
+};
 
 class Device {
  public:
@@ -18,6 +26,9 @@ class Device {
   virtual void upload(Tensor dst, const void* host) = 0;
   virtual void download(void* host, Tensor src) = 0;
   virtual size_t memory_available() const = 0;  // bytes a new run could take now
+  // Calls `work` and keeps what it asks of this device instead of doing it; null, without a call, where that is not possible.
+  // Shapes that ops meet for the first time must have been met before.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& /*work*/) { return nullptr; }
 };
 
 // A concrete backend, as the composition root hands it to the trainer.

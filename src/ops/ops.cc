@@ -87,7 +87,7 @@ void Ops::embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first) {
   HLAT_CHECK(first >= 0, "embed_bwd: first {}", first);
   const Timed timed = count(OpKind::embed_bwd, numel(dy), bytes_of({ids, dy}) + 2 * numel(dy) * static_cast<double>(size_of(dtable.dtype)));
   const Scope scope(temp_);
-  do_embed_bwd(dtable, ids, dy, first, scratch(embed_bwd_scratch(dy.dim(0)), OpKind::embed_bwd));
+  do_embed_bwd(dtable, ids, dy, first, scratch(embed_bwd_scratch(dy.dim(0), dy.dim(1)), OpKind::embed_bwd));
 }
 
 // A sum of no terms.
@@ -97,28 +97,55 @@ void Ops::empty_product(Tensor c, bool accumulate) {
   for (int64_t i = 0; i < c.dim(0); ++i) do_fill(c.rows(i, i + 1), 0);
 }
 
-void Ops::matmul(Tensor c, Tensor a, Tensor b, MatmulArgs args) {
+namespace {
+
+MatmulShape checked_product(const Tensor& c, const Tensor& a, const Tensor& b, const Ops::MatmulArgs& args) {
   check_strided("c", c);
   check_strided("a", a);
   check_strided("b", b);
-  MatmulShape s{.m = a.dim(args.trans_a ? 1 : 0),
-                .n = b.dim(args.trans_b ? 0 : 1),
-                .k = a.dim(args.trans_a ? 0 : 1),
-                .trans_a = args.trans_a,
-                .trans_b = args.trans_b,
-                .accumulate = args.accumulate,
-                .a = a.dtype,
-                .b = b.dtype,
-                .c = c.dtype};
+  const MatmulShape s{.m = a.dim(args.trans_a ? 1 : 0),
+                      .n = b.dim(args.trans_b ? 0 : 1),
+                      .k = a.dim(args.trans_a ? 0 : 1),
+                      .trans_a = args.trans_a,
+                      .trans_b = args.trans_b,
+                      .accumulate = args.accumulate,
+                      .a = a.dtype,
+                      .b = b.dtype,
+                      .c = c.dtype};
   HLAT_CHECK(c.dim(0) == s.m && c.dim(1) == s.n && b.dim(args.trans_b ? 1 : 0) == s.k, "matmul: c {}, a {}{}, b {}{}", c.str(), a.str(),
              args.trans_a ? "^T" : "", b.str(), args.trans_b ? "^T" : "");
   HLAT_CHECK(a.dtype == b.dtype && accumulates(c.dtype, a.dtype), "matmul: c {}, a {}, b {}", c.str(), a.str(), b.str());
   HLAT_CHECK(!same_data(c, a) && !same_data(c, b), "matmul: c {} is an operand", c.str());
-  const Timed timed = count(OpKind::matmul, 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k),
-                            bytes_of({a, b, c}) + (args.accumulate ? bytes_of({c}) : 0), &s);
+  return s;
+}
+
+double product_flops(const MatmulShape& s) { return 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k); }
+
+}  // namespace
+
+void Ops::matmul(Tensor c, Tensor a, Tensor b, MatmulArgs args) {
+  const MatmulShape s = checked_product(c, a, b, args);
+  const Timed timed = count(OpKind::matmul, product_flops(s), bytes_of({a, b, c}) + (args.accumulate ? bytes_of({c}) : 0), &s);
   if (s.m == 0 || s.n == 0 || s.k == 0) return empty_product(c, args.accumulate);
   const Scope scope(temp_);
   do_matmul(c, a, b, s, scratch(matmul_scratch(s), OpKind::matmul));
+}
+
+void Ops::matmul_add(Tensor c, Tensor a, Tensor b, Tensor residual, MatmulArgs args) {
+  const MatmulShape s = checked_product(c, a, b, args);
+  check_flat({"matmul_add", "c"}, c);
+  check({"matmul_add", "residual"}, residual, c.shape, c.dtype);
+  HLAT_CHECK(!args.accumulate && !same_data(c, residual), "matmul_add: c {} holds the residual", c.str());
+  const Timed timed = count(OpKind::matmul, product_flops(s) + numel(c), bytes_of({a, b, c, residual}), &s);
+  if (s.m == 0 || s.n == 0) return;
+  if (s.k == 0) return do_cast(c, residual, Rounding::nearest, {}, {});
+  const Scope scope(temp_);
+  do_matmul_add(c, a, b, residual, s, scratch(matmul_scratch(s), OpKind::matmul));
+}
+
+void Ops::do_matmul_add(Tensor c, Tensor a, Tensor b, Tensor residual, const MatmulShape& s, Tensor scratch) {
+  do_matmul(c, a, b, s, scratch);
+  do_add(c, residual, c);
 }
 
 void Ops::rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/rng.h"
 #include "ops/cost.h"
@@ -58,6 +59,11 @@ struct AdamwScalars {
   ElementMap map = {};            // where the elements of the tensors lie in the global tensor
 };
 
+struct AdamwItem {
+  AdamwTensors tensors;
+  AdamwScalars scalars;
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -67,7 +73,7 @@ class Ops {
   // Vocabulary-parallel: table rows hold vocabulary [first, first + V). An id is not negative.
   // y[n] = table[ids[n] - first], or 0 when the id is not in this shard
   void embed(Tensor y /*(N, D)*/, Tensor ids /*(N) i32*/, Tensor table /*(V, D)*/, int64_t first);
-  // dtable[ids[n] - first] += dy[n] for the ids of this shard, in order of n
+  // dtable[ids[n] - first] += dy[n] for the ids of this shard, in an order that depends on the ids alone
   void embed_bwd(Tensor dtable /*(V, D)*/, Tensor ids, Tensor dy /*(N, D)*/, int64_t first);
 
   // c = op(a) op(b), or c += ... ; op(a) is (m, k), op(b) is (k, n). Rows may be strided, the last dimension is dense.
@@ -76,6 +82,8 @@ class Ops {
     bool trans_a = false, trans_b = false, accumulate = false;
   };
   void matmul(Tensor c, Tensor a, Tensor b, MatmulArgs args);
+  // c = op(a) op(b) + residual, both terms rounded to their dtype; c may not be the residual.
+  void matmul_add(Tensor c, Tensor a, Tensor b, Tensor residual /*(m, n)*/, MatmulArgs args);
 
   // y = x * rstd * w, rstd = 1 / sqrt(mean(x^2) + eps)
   void rmsnorm(Tensor y /*(N, D)*/, Tensor rstd /*(N)*/, Tensor x /*(N, D)*/, Tensor w /*(D)*/, double eps);
@@ -113,6 +121,9 @@ class Ops {
   // dlogits = scale * (softmax - onehot); dlogits may alias logits
   void cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale);
 
+  // partial, finish and bwd in place on logits of the whole vocabulary, in one go.
+  void cross_entropy_whole(Tensor loss_sum, Tensor logits, Tensor stats, Tensor targets, double scale);
+
   // dst = src, rounded. The key matters only for stochastic rounding to bf16.
   void cast(Tensor dst, Tensor src, Rounding rounding = Rounding::nearest, NoiseKey key = {}, ElementMap map = {});
   void fill(Tensor t, double value);
@@ -121,11 +132,14 @@ class Ops {
 
   void sum(Tensor out /*(1) f64*/, Tensor x /*(P)*/);  // kept in f64; of f64 in order of the index
   void sum_squares(Tensor out /*(1) f64*/, Tensor x);  // out = sum of x^2
+  void sum_squares(Tensor out /*(P) f64*/, std::span<const Tensor> x /*P*/);
   // scale = min(1, max_norm / (sqrt(sum sq) + 1e-6)), or 1 when max_norm is 0; NaN when the sum is not finite
   void clip_scale(Tensor scale /*(1) f32*/, Tensor sq /*(P) f64*/, double max_norm);
   // One fused pass: unscale, moments, decoupled decay, update, rounding. A scale that is NaN leaves everything as it is (weight_sq is
   // then NaN): a step with bad gradients does no harm, and the host need not look before the update.
   void adamw(const AdamwTensors& t, const AdamwScalars& s);
+  // The same for many tensors in one go. They share types, scale, step and all scalars but decay, stream and map.
+  void adamw(std::span<const AdamwItem> items);
 
   void argmax(Tensor out /*(N) i32*/, Tensor logits /*(N, V)*/);  // lowest index wins ties
 
@@ -139,13 +153,14 @@ class Ops {
   void reset_cost() { cost_ = {}; }
   // Also measure wall time per op, and per shape for matmul. A backend that returns early then waits after every op.
   void set_timing(bool on) { timing_ = on; }
+  bool timing() const { return timing_; }
 
   // Bytes of scratch an op needs beyond its arguments, a pure function of shape (and of this machine's backend).
   virtual size_t matmul_scratch(const MatmulShape&) const { return 0; }
   virtual size_t attention_scratch(const AttentionShape&, DType, bool /*backward*/) const { return 0; }
   virtual size_t rmsnorm_bwd_scratch(int64_t /*rows*/, int64_t /*width*/) const { return 0; }
-  virtual size_t embed_bwd_scratch(int64_t /*tokens*/) const { return 0; }
-  // Of the ops that reduce a whole tensor to one number: sum, sum_squares, adamw and checksum.
+  virtual size_t embed_bwd_scratch(int64_t /*tokens*/, int64_t /*width*/) const { return 0; }
+  // Of the ops that reduce a whole tensor to one number: sum, sum_squares, adamw and checksum; of many tensors the sum.
   virtual size_t reduce_scratch(int64_t /*elements*/) const { return 0; }
   // Waits for the work of earlier calls, where a backend returns before it is done.
   virtual void finish() {}
@@ -156,6 +171,7 @@ class Ops {
   virtual void do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) = 0;
   virtual void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first, Tensor scratch) = 0;
   virtual void do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) = 0;
+  virtual void do_matmul_add(Tensor c, Tensor a, Tensor b, Tensor residual, const MatmulShape& s, Tensor scratch);
   virtual void do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) = 0;
   virtual void do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) = 0;
   virtual void do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args, Tensor scratch) = 0;
@@ -170,13 +186,16 @@ class Ops {
   virtual void do_cross_entropy_merge(Tensor stats, Tensor parts) = 0;
   virtual void do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) = 0;
   virtual void do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) = 0;
+  virtual void do_cross_entropy_whole(Tensor loss_sum, Tensor logits, Tensor stats, Tensor targets, double scale);
   virtual void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, const ElementMap& map) = 0;
   virtual void do_fill(Tensor t, double value) = 0;
   virtual void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) = 0;
   virtual void do_sum(Tensor out, Tensor x, Tensor scratch) = 0;
   virtual void do_sum_squares(Tensor out, Tensor x, Tensor scratch) = 0;
+  virtual void do_sum_squares_each(Tensor out, std::span<const Tensor> x, Tensor scratch);
   virtual void do_clip_scale(Tensor scale, Tensor sq, double max_norm) = 0;
   virtual void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) = 0;
+  virtual void do_adamw_each(std::span<const AdamwItem> items, Tensor scratch);
   virtual void do_argmax(Tensor out, Tensor logits) = 0;
   virtual void do_checksum(Tensor out, Tensor x, Tensor scratch) = 0;
 

@@ -41,6 +41,22 @@ void Ops::cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor 
   do_cross_entropy_bwd(dlogits, logits, stats, targets, first, scale);
 }
 
+void Ops::cross_entropy_whole(Tensor loss_sum, Tensor logits, Tensor stats, Tensor targets, double scale) {
+  check_matrix({"cross_entropy_whole", "logits"}, logits);
+  check({"cross_entropy_whole", "loss_sum"}, loss_sum, {1}, DType::f64);
+  check({"cross_entropy_whole", "stats"}, stats, {logits.dim(0), 3}, stat_type(logits.dtype));
+  check({"cross_entropy_whole", "targets"}, targets, {logits.dim(0)}, DType::i32);
+  HLAT_CHECK(logits.dim(1) > 0, "cross_entropy_whole: logits {}", logits.str());
+  const Timed timed = count(OpKind::cross_entropy, 8 * numel(logits), bytes_of({logits, logits, stats, targets, loss_sum}));
+  do_cross_entropy_whole(loss_sum, logits, stats, targets, scale);
+}
+
+void Ops::do_cross_entropy_whole(Tensor loss_sum, Tensor logits, Tensor stats, Tensor targets, double scale) {
+  do_cross_entropy_partial(stats, logits, targets, 0);
+  do_cross_entropy_finish(loss_sum, stats, targets);
+  do_cross_entropy_bwd(logits, logits, stats, targets, 0, scale);
+}
+
 void Ops::argmax(Tensor out, Tensor logits) {
   check_matrix({"argmax", "logits"}, logits);
   check({"argmax", "out"}, out, {logits.dim(0)}, DType::i32);

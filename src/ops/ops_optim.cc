@@ -44,12 +44,25 @@ void Ops::sum(Tensor out, Tensor x) {
   do_sum(out, x, scratch(reduce_scratch(x.numel()), OpKind::sum));
 }
 
-void Ops::sum_squares(Tensor out, Tensor x) {
-  check({"sum_squares", "out"}, out, {1}, DType::f64);
-  check_flat({"sum_squares", "x"}, x);
-  const Timed timed = count(OpKind::sum_squares, 2 * numel(x), bytes_of({out, x}));
+void Ops::sum_squares(Tensor out, Tensor x) { sum_squares(out, std::span<const Tensor>(&x, 1)); }
+
+void Ops::sum_squares(Tensor out, std::span<const Tensor> x) {
+  check({"sum_squares", "out"}, out, {static_cast<int64_t>(x.size())}, DType::f64);
+  double elements = 0, bytes = bytes_of({out});
+  size_t parts = 0;
+  for (const Tensor& t : x) {
+    check_flat({"sum_squares", "x"}, t);
+    elements += numel(t);
+    bytes += bytes_of({t});
+    parts += reduce_scratch(t.numel());
+  }
+  const Timed timed = count(OpKind::sum_squares, 2 * elements, bytes);
   const Scope scope(temp_);
-  do_sum_squares(out, x, scratch(reduce_scratch(x.numel()), OpKind::sum_squares));
+  do_sum_squares_each(out, x, scratch(parts, OpKind::sum_squares));
+}
+
+void Ops::do_sum_squares_each(Tensor out, std::span<const Tensor> x, Tensor scratch) {
+  for (int64_t i = 0; i < out.dim(0); ++i) do_sum_squares(out.rows(i, i + 1), x[static_cast<size_t>(i)], scratch);
 }
 
 void Ops::clip_scale(Tensor scale, Tensor sq, double max_norm) {
@@ -60,7 +73,9 @@ void Ops::clip_scale(Tensor scale, Tensor sq, double max_norm) {
   do_clip_scale(scale, sq, max_norm);
 }
 
-void Ops::adamw(const AdamwTensors& t, const AdamwScalars& s) {
+namespace {
+
+void check_adamw(const AdamwTensors& t, const AdamwScalars& s) {
   check_flat({"adamw", "weight"}, t.weight);
   const Shape& shape = t.weight.shape;
   check_flat({"adamw", "m"}, t.m);
@@ -78,12 +93,45 @@ void Ops::adamw(const AdamwTensors& t, const AdamwScalars& s) {
   check_map("adamw", s.map);
   HLAT_CHECK(0 <= s.beta1 && s.beta1 < 1 && 0 <= s.beta2 && s.beta2 < 1 && s.eps >= 0, "adamw: beta1 {}, beta2 {}, eps {}", s.beta1,
              s.beta2, s.eps);
-  // The weight is read only when it is its own master.
-  const Timed timed = count(OpKind::adamw, 18 * numel(t.weight),
-                            bytes_of({t.weight, t.m, t.m, t.v, t.v, t.grad, t.scale, t.weight_sq}) +
-                                (t.master.defined() ? bytes_of({t.master, t.master}) : bytes_of({t.weight})));
+}
+
+// What the items of one call have in common.
+bool alike(const AdamwItem& a, const AdamwItem& b) {
+  const AdamwTensors &x = a.tensors, &y = b.tensors;
+  const AdamwScalars &s = a.scalars, &t = b.scalars;
+  return x.weight.dtype == y.weight.dtype && x.master.defined() == y.master.defined() && x.m.dtype == y.m.dtype &&
+         x.grad.dtype == y.grad.dtype && x.scale.data == y.scale.data && s.lr == t.lr && s.beta1 == t.beta1 && s.beta2 == t.beta2 &&
+         s.eps == t.eps && s.step == t.step && s.rounding == t.rounding && s.seed == t.seed;
+}
+
+}  // namespace
+
+void Ops::adamw(const AdamwTensors& t, const AdamwScalars& s) {
+  const AdamwItem item{t, s};
+  adamw(std::span(&item, 1));
+}
+
+void Ops::adamw(std::span<const AdamwItem> items) {
+  double elements = 0, bytes = 0;
+  size_t parts = 0;
+  for (const AdamwItem& item : items) {
+    const AdamwTensors& t = item.tensors;
+    check_adamw(t, item.scalars);
+    HLAT_CHECK(alike(item, items.front()), "adamw: {} and {} differ in type, scale or scalars", t.weight.str(),
+               items.front().tensors.weight.str());
+    elements += numel(t.weight);
+    // The weight is read only when it is its own master.
+    bytes += bytes_of({t.weight, t.m, t.m, t.v, t.v, t.grad, t.scale, t.weight_sq}) +
+             (t.master.defined() ? bytes_of({t.master, t.master}) : bytes_of({t.weight}));
+    parts += reduce_scratch(t.weight.numel());
+  }
+  const Timed timed = count(OpKind::adamw, 18 * elements, bytes);
   const Scope scope(temp_);
-  do_adamw(t, s, scratch(reduce_scratch(t.weight.numel()), OpKind::adamw));
+  do_adamw_each(items, scratch(parts, OpKind::adamw));
+}
+
+void Ops::do_adamw_each(std::span<const AdamwItem> items, Tensor scratch) {
+  for (const AdamwItem& item : items) do_adamw(item.tensors, item.scalars, scratch);
 }
 
 void Ops::checksum(Tensor out, Tensor x) {

@@ -1,4 +1,4 @@
-// AdamW over the parameter store: global-norm clipping, then one fused update per run of elements this rank owns.
+// AdamW over the parameter store: global-norm clipping, then a fused update of the runs of elements this rank owns.
 #pragma once
 
 #include "config/config.h"
@@ -13,16 +13,22 @@ struct OptimScalars {
   Tensor scale;      // (1) f32: clipping factor
 };
 
-struct AdamW {
-  OptimConfig config;
-  uint64_t seed = 0;
+class AdamW {
+ public:
+  AdamW(const OptimConfig& config, uint64_t seed) : config_(config), seed_(seed) {}
 
   // Squared norms of all units' gradients, and in total their sum over those that this rank counts.
   void measure(Ops& ops, const ParamStore& params, const OptimScalars& s, Tensor total /*(1) f64*/) const;
   // The clipping factor from the sum over all ranks.
-  void clip(Ops& ops, const OptimScalars& s, Tensor total) const { ops.clip_scale(s.scale, total, config.clip); }
-  // One unit; step is 1 for the first update.
-  void update(Ops& ops, const ParamStore& params, const OptimScalars& s, int64_t unit, double lr, int64_t step) const;
+  void clip(Ops& ops, const OptimScalars& s, Tensor total) const { ops.clip_scale(s.scale, total, config_.clip); }
+  // The units of one bucket; step is 1 for the first update.
+  void update(Ops& ops, const ParamStore& params, const OptimScalars& s, int bucket, double lr, int64_t step) const;
+
+ private:
+  AdamwItem item(const ParamStore& params, const OptimScalars& s, int64_t unit, double lr, int64_t step) const;
+
+  OptimConfig config_;
+  uint64_t seed_;
 };
 
 }  // namespace hlat

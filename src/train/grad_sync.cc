@@ -37,6 +37,11 @@ void GradSync::group_done(int group) {
   if (--pending_[bucket] == 0 && !params_.buckets()[bucket].ends_shared) reduce(bucket);
 }
 
+void GradSync::all_done() {
+  for (size_t g = 0; g < members_.size(); ++g)
+    if (!members_[g].empty()) group_done(static_cast<int>(g));
+}
+
 void GradSync::reduce(size_t bucket) {
   if (health_ != nullptr) health_->before_reduction(bucket);
   if (mesh_.dp().size() == 1) return;

@@ -17,7 +17,8 @@ class GradSync {
 
   void begin_step(const Health* health);  // null unless this step is checked
   void group_done(int group);
-  void finish();  // after the last action: all gradients are whole when it returns
+  void all_done();  // every group, in one go
+  void finish();    // after the last action: all gradients are whole when it returns
 
   void gather(int bucket);  // starts; the bucket's own part has been updated
   void finish_gathers() { queue_.wait_all(); }

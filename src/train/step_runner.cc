@@ -46,7 +46,7 @@ StepRunner::StepRunner(const Config& config, const Precision& precision, const M
       model_(config, mesh),
       params_(model_.specs(), precision, memory, sharding_of(config, mesh)),
       tape_(memory, config.train.recompute),
-      optimizer_{config.optim, config.run.seed},
+      optimizer_(config.optim, config.run.seed),
       sync_(params_, mesh, config.parallel.zero1),
       health_(params_, mesh, config.parallel.zero1, config.parallel.health_every, ops, device, memory[Purpose::io]),
       links_(mesh.pp(), memory[Purpose::comm], precision.compute, {rows_of(config, mesh), config.model.hidden},
@@ -176,12 +176,7 @@ StepRunner::CommTime StepRunner::comm_time() const {
   return {all, all - sync_.queue().busy_s() + sync_.queue().waited_s()};
 }
 
-StepResult StepRunner::step(int64_t step, double lr, const FillBatch& fill) {
-  StepResult result;
-  const CommTime before = comm_time();
-  ops_.fill(loss_sum_, 0);
-  result.checked = health_.due(step);
-  sync_.begin_step(result.checked ? &health_ : nullptr);
+void StepRunner::run_schedule(const FillBatch& fill, StepResult& result) {
   for (const Action& a : schedule_.actions) {
     if (a.kind == ActionKind::forward)
       run_forward(a, fill, result);
@@ -189,6 +184,33 @@ StepResult StepRunner::step(int64_t step, double lr, const FillBatch& fill) {
       run_backward(a);
   }
   links_.flush();
+  ran_ = true;
+}
+
+// The micro-batches of a lone rank, recorded after a first step, in which ops may still choose their kernels.
+// False: nothing was done, because the device does not record or every op is timed.
+bool StepRunner::replay(const FillBatch& fill, StepResult& result) {
+  const bool lone = device_ != nullptr && mesh_.shape().ranks() == 1 && model_.chunks().size() == 1;
+  if (!config_.device.graphs || !lone || !ran_ || ops_.timing()) return false;
+  const MicroState state = flight(0, 0).state;
+  for (int64_t micro = 0; micro < micros_; ++micro) {
+    std::unique_ptr<Recording>& recording = recordings_[micro > 0];
+    if (recording == nullptr) recording = device_->record([&] { micro_step(state.ids, state.targets, micro > 0); });
+    if (recording == nullptr) return false;
+    load({.kind = ActionKind::forward, .micro = static_cast<int>(micro)}, state, fill, result);
+    recording->run();
+  }
+  sync_.all_done();
+  return true;
+}
+
+StepResult StepRunner::step(int64_t step, double lr, const FillBatch& fill) {
+  StepResult result;
+  const CommTime before = comm_time();
+  ops_.fill(loss_sum_, 0);
+  result.checked = health_.due(step);
+  sync_.begin_step(result.checked ? &health_ : nullptr);
+  if (!replay(fill, result)) run_schedule(fill, result);
   sync_.finish();
   if (result.checked) health_.check_gradients(step);
 
@@ -222,10 +244,8 @@ void StepRunner::read_totals(int64_t step, StepResult& result) const {
 
 // Bucket by bucket, so that the gathering of one goes on under the update of the next.
 void StepRunner::update(int64_t step, double lr) {
-  const auto& units = params_.units();
   for (int b = 0; b < static_cast<int>(params_.buckets().size()); ++b) {
-    for (size_t u = 0; u < units.size(); ++u)
-      if (units[u].bucket == b) optimizer_.update(ops_, params_, scalars_, static_cast<int64_t>(u), lr, step);
+    optimizer_.update(ops_, params_, scalars_, b, lr, step);
     sync_.gather(b);
   }
   ops_.sum(total(kWeightSq), scalars_.weight_sq.rows(0, params_.counted_units()));

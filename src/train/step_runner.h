@@ -2,6 +2,7 @@
 // null comms and measuring memory the same code yields the memory plan, the cost and the traffic.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -68,6 +69,8 @@ class StepRunner {
   void run_forward(const Action& a, const FillBatch& fill, StepResult& result);
   void run_backward(const Action& a);
   void load(const Action& a, const MicroState& s, const FillBatch& fill, StepResult& result);
+  void run_schedule(const FillBatch& fill, StepResult& result);
+  bool replay(const FillBatch& fill, StepResult& result);
   void update(int64_t step, double lr);
   CommTime comm_time() const;
   Tensor total(size_t index) const;
@@ -89,10 +92,12 @@ class StepRunner {
   GradSync sync_;
   Health health_;
   PipelineLinks links_;
-  std::map<std::pair<int, int>, Flight> flights_;  // by chunk and slot
-  Tensor rope_;                                    // (T, E)
-  Tensor loss_sum_;                                // (1) f64
-  Tensor totals_;                                  // (3) f64: squared gradient norm, loss, squared weight norm
+  std::map<std::pair<int, int>, Flight> flights_;         // by chunk and slot
+  bool ran_ = false;                                      // a whole schedule, op by op
+  std::array<std::unique_ptr<Recording>, 2> recordings_;  // of a micro-batch: the first of a step, and one that adds to its gradients
+  Tensor rope_;                                           // (T, E)
+  Tensor loss_sum_;                                       // (1) f64
+  Tensor totals_;                                         // (3) f64: squared gradient norm, loss, squared weight norm
   OptimScalars scalars_;
   std::vector<int32_t> host_ids_, host_targets_;
 };

@@ -53,6 +53,14 @@ void matmul(Lab& lab, const MatmulCase& c) {
   lab.expect_linear("c", target, sum_units(c.k + 1) + product);
 }
 
+// The product and the sum are each rounded.
+void matmul_add(Lab& lab, int64_t m, int64_t n, int64_t k, bool trans_b) {
+  const Twin a = lab.input({m, k}, "a"), b = trans_b ? lab.input({n, k}, "b") : lab.input({k, n}, "b");
+  const Twin residual = lab.input({m, n}, "residual"), c = lab.output({m, n});
+  lab.run_linear([&](Ops& ops, const View& at) { ops.matmul_add(at(c), at(a), at(b), at(residual), {.trans_b = trans_b}); });
+  lab.expect_linear("c", c, sum_units(k + 1) + (lab.dtype() == DType::bf16 ? 0x1p16 : 1));
+}
+
 void add_matmul_row(Table& table, const MatmulCase& c) {
   table.push_back({"matmul",
                    fmt::format("{}x{}x{}{}{}{}{}{}", c.m, c.n, c.k, c.trans_a ? " ta" : "", c.trans_b ? " tb" : "",
@@ -74,6 +82,10 @@ void add_matmul_rows(Table& table) {
       add_matmul_row(table, c);
     }
   }
+  for (const Size s : {Size{1, 1, 1}, Size{3, 17, 33}, Size{64, 128, 256}, Size{40, 66, 520}})
+    for (const bool trans_b : {false, true})
+      table.push_back({"matmul_add", fmt::format("{}x{}x{}{}", s.m, s.n, s.k, trans_b ? " tb" : ""),
+                       [=](Lab& lab) { matmul_add(lab, s.m, s.n, s.k, trans_b); }});
   // Several chunks of k and of columns, many blocks of rows, in a product that packs its operands by chunks.
   add_matmul_row(table, {.m = 33, .n = 70, .k = 5000});
   add_matmul_row(table, {.m = 33, .n = 70, .k = 5000, .accumulate = true, .strided = true});
@@ -118,8 +130,8 @@ void add_linear_rows(Table& table) {
   struct Lookup {
     int64_t n, d, v, first = 0;
   };
-  for (const Lookup c :
-       {Lookup{1, 1, 1}, Lookup{5, 17, 7}, Lookup{70, 64, 1000}, Lookup{40, 129, 3}, Lookup{40, 17, 5, 3}, Lookup{3, 8, 2, 1000}}) {
+  for (const Lookup c : {Lookup{1, 1, 1}, Lookup{5, 17, 7}, Lookup{70, 64, 1000}, Lookup{40, 129, 3}, Lookup{40, 17, 5, 3},
+                         Lookup{3, 8, 2, 1000}, Lookup{1000, 24, 5}, Lookup{700, 40, 300, 100}}) {
     const std::string shape = fmt::format("n{} d{} v{} first {}", c.n, c.d, c.v, c.first);
     table.push_back({"embed", shape, [c](Lab& lab) { embed(lab, c.n, c.d, c.v, c.first); }});
     table.push_back({"embed_bwd", shape, [c](Lab& lab) { embed_bwd(lab, c.n, c.d, c.v, c.first, lab.dtype()); }});

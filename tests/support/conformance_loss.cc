@@ -147,13 +147,29 @@ void argmax(Lab& lab, int64_t n, int64_t vocab) {
   lab.expect("out", out, {.rounded = false});
 }
 
+// The whole vocabulary in one go, from the logits to their gradient.
+void cross_entropy_whole(Lab& lab, int64_t n, int64_t vocab, double std) {
+  const std::vector<int32_t> labels = some_targets(n, vocab);
+  const double scale = 1.0 / 7;
+  const Twin logits = lab.input({n, vocab}, "logits", std), targets = lab.ids(labels), stats = lab.stat({n, 3});
+  const Twin kept = lab.rounded(lab.dtype(), logits), loss = lab.values(DType::f64, {1}, {0.25});
+  lab.run([&](Ops& ops, const View& at) { ops.cross_entropy_whole(at(loss), at(logits), at(stats), at(targets), scale); });
+  lab.expect("stats", stats, stats_tolerance(stats, vocab));
+  double magnitude = 0.25;
+  for (int64_t i = 0; i < n; ++i)
+    magnitude += 1 + std::abs(std::log(row(stats.ref, i)[1])) + std::abs(row(stats.ref, i)[0]) + std::abs(row(stats.ref, i)[2]);
+  lab.expect("loss", loss, {.units = sum_units(vocab) + 16, .magnitude = {magnitude}});
+  Tolerance tolerance = bwd_tolerance(kept, stats, labels, 0, scale);
+  tolerance.units += sum_units(vocab) + 16;  // the factor is one over the sum
+  lab.expect("dlogits", logits, tolerance);
+}
 }  // namespace
 
 void add_loss_rows(Table& table) {
   struct Size {
     int64_t n, vocab;
   };
-  for (const Size s : {Size{1, 1}, Size{1, 7}, Size{9, 7}, Size{33, 1000}, Size{4, 4099}}) {
+  for (const Size s : {Size{1, 1}, Size{1, 7}, Size{9, 7}, Size{33, 1000}, Size{4, 4099}, Size{3, 32000}}) {
     for (const double std : {1.0, 30.0, 3000.0}) {
       for (const int64_t first : {int64_t{0}, int64_t{5}}) {
         for (const bool alias : {false, true})
@@ -161,6 +177,9 @@ void add_loss_rows(Table& table) {
                            [=](Lab& lab) { cross_entropy(lab, s.n, s.vocab, std, first, alias); }});
       }
     }
+    for (const double std : {1.0, 30.0})
+      table.push_back({"cross_entropy_whole", fmt::format("n{} v{} std {}", s.n, s.vocab, std),
+                       [=](Lab& lab) { cross_entropy_whole(lab, s.n, s.vocab, std); }});
     table.push_back({"argmax", fmt::format("n{} v{}", s.n, s.vocab), [s](Lab& lab) { argmax(lab, s.n, s.vocab); }});
   }
   for (const auto& bounds : {std::vector<int64_t>{0, 7}, std::vector<int64_t>{0, 3, 4, 7}, std::vector<int64_t>{0, 500, 1000},

@@ -70,6 +70,23 @@ TEST_P(EqualitiesOn, TheSameRunTwiceIsBitIdentical) {
   }
 }
 
+// On a device that does not record both runs are the same code.
+TEST_P(EqualitiesOn, ARecordedStepIsTheStep) {
+  for (const PrecisionKind precision : kPrecisions) {
+    Config plain = with(precision, {}), recorded = plain;
+    plain.device.graphs = false;
+    recorded.device.graphs = true;
+    RealRun a(plain, GetParam()), b(recorded, GetParam());
+    for (int64_t step = 1; step <= 4; ++step) {
+      const StepResult x = a.step(step), y = b.step(step);
+      EXPECT_EQ(x.loss, y.loss);
+      EXPECT_EQ(x.grad_norm, y.grad_norm);
+    }
+    EXPECT_TRUE(a.weight_bytes() == b.weight_bytes()) << name_of(precision);
+    EXPECT_NO_THROW(check_plan(b.plan().memory, b.used()));
+  }
+}
+
 TEST_P(EqualitiesOn, AnotherSeedIsAnotherRun) {
   Config c = tiny_config();
   RealRun a(c, GetParam());

@@ -225,9 +225,18 @@ TEST_F(LayerGradient, Mlp) {
   ParamBuilder builder(mesh, false);
   Mlp layer;
   layer.declare(builder, "mlp", config.model);
-  check_layer(layer, builder.take(), [&](const auto& x, const auto& w) {
-    return scalar::linear(scalar::swiglu(scalar::linear(x, w[0], s.hidden), s.ffn), w[1], s.ffn);
-  });
+  check(
+      builder.take(),
+      [&](Ctx& ctx, Tensor x, Tensor y) {
+        const Tensor none = ctx.temp(y.shape, "no residual");
+        ctx.ops.fill(none, 0);
+        layer.forward(ctx, x, none, y);
+      },
+      [&](Ctx& ctx, Tensor x, Tensor dy, Tensor dx) {
+        layer.forward(ctx, x, {}, {});
+        layer.backward(ctx, x, dy, dx);
+      },
+      [&](const auto& x, const auto& w) { return scalar::linear(scalar::swiglu(scalar::linear(x, w[0], s.hidden), s.ffn), w[1], s.ffn); });
 }
 
 TEST_F(LayerGradient, Block) {

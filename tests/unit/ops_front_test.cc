@@ -246,7 +246,7 @@ class ScratchModel : public NullOps {
   size_t matmul_scratch(const MatmulShape& s) const override { return static_cast<size_t>(s.m * s.n * s.k); }
   size_t attention_scratch(const AttentionShape&, DType, bool backward) const override { return backward ? 2000 : 1000; }
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override { return static_cast<size_t>(rows * width); }
-  size_t embed_bwd_scratch(int64_t tokens) const override { return static_cast<size_t>(300 * tokens); }
+  size_t embed_bwd_scratch(int64_t tokens, int64_t width) const override { return static_cast<size_t>(100 * tokens * width); }
   size_t reduce_scratch(int64_t elements) const override { return static_cast<size_t>(elements) + 3000; }
 };
 
@@ -270,7 +270,7 @@ TEST(OpsFront, ScratchComesFromTempForOneCall) {
        [](Ops& o) {
          o.rmsnorm_bwd(t32({5, 100}), t32({100}), t32({5, 100}), t32({5, 100}), t32({100}), t32({5}), {});
        }},
-      {768,
+      {1024,
        [](Ops& o) {
          o.embed_bwd(t32({9, 4}), ids(2), t32({2, 4}), 0);
        }},

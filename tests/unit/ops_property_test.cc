@@ -187,6 +187,58 @@ TEST_P(OpsProperty, BadGradientsChangeNothing) {
   }
 }
 
+// More tensors than one launch takes, of many sizes, some of them at odd addresses.
+TEST_P(OpsProperty, ManyTensorsInOneCallAreAsOneByOne) {
+  const Tensor scale = vector(DType::f32, {0.5});
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    std::vector<Tensor> grads;
+    std::vector<AdamwItem> one_by_one, together;
+    constexpr int64_t kCount = 71;
+    const Tensor single = memory_.zeros(DType::f64, {kCount}), many = memory_.zeros(DType::f64, {kCount});
+    const Tensor weight_single = memory_.zeros(DType::f64, {kCount}), weight_many = memory_.zeros(DType::f64, {kCount});
+    for (int64_t i = 0; i < kCount; ++i) {
+      const int64_t n = i % 7 == 0 ? 1 + 3 * i : 5000 + 100 * i, odd = i % 5 == 3 ? 1 : 0;
+      const auto make = [&](const char* name) { return memory_.random(dtype, {n + 1}, fmt::format("{} {}", name, i)).rows(odd, odd + n); };
+      const AdamwScalars scalars{.lr = 0.1f,
+                                 .weight_decay = i % 2 == 0 ? 0.1f : 0.0f,
+                                 .step = 3,
+                                 .rounding = Rounding::stochastic,
+                                 .seed = 5,
+                                 .stream = static_cast<uint64_t>(i),
+                                 .map = {.first = 8 * i}};
+      grads.push_back(make("g"));
+      AdamwTensors t{.weight = make("w"),
+                     .master = dtype == DType::bf16 ? memory_.random(DType::f32, {n}, "master") : Tensor{},
+                     .m = make("m"),
+                     .v = make("v"),
+                     .grad = grads.back(),
+                     .scale = scale,
+                     .weight_sq = weight_single.rows(i, i + 1)};
+      run([&](Ops& ops) { ops.fill(t.v, 0.25); });
+      one_by_one.push_back({t, scalars});
+      t.weight = memory_.copy(dtype, t.weight);
+      if (t.master.defined()) t.master = memory_.copy(DType::f32, t.master);
+      t.m = memory_.copy(dtype, t.m);
+      t.v = memory_.copy(dtype, t.v);
+      t.weight_sq = weight_many.rows(i, i + 1);
+      together.push_back({t, scalars});
+    }
+    run([&](Ops& ops) {
+      for (size_t i = 0; i < kCount; ++i) {
+        ops.sum_squares(single.rows(static_cast<int64_t>(i), static_cast<int64_t>(i) + 1), grads[i]);
+        ops.adamw(one_by_one[i].tensors, one_by_one[i].scalars);
+      }
+    });
+    run([&](Ops& ops) { ops.sum_squares(many, grads), ops.adamw(together); });
+    EXPECT_TRUE(same_bits(single, many) && same_bits(weight_single, weight_many)) << name_of(dtype);
+    for (size_t i = 0; i < kCount; ++i) {
+      const AdamwTensors &a = one_by_one[i].tensors, &b = together[i].tensors;
+      EXPECT_TRUE(same_bits(a.weight, b.weight) && same_bits(a.m, b.m) && same_bits(a.v, b.v)) << name_of(dtype) << " tensor " << i;
+      EXPECT_TRUE(!a.master.defined() || same_bits(a.master, b.master)) << "master " << i;
+    }
+  }
+}
+
 TEST_P(OpsProperty, ArgmaxTakesTheLowestIndexOfATie) {
   const Tensor logits = memory_.from(DType::f32, {4, 3}, {1, 2, 2, -1, -1, -5, 0, 0, 0, -9, -8, -7}), out = memory_.zeros(DType::i32, {4});
   run([&](Ops& ops) { ops.argmax(out, logits); });

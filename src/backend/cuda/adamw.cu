@@ -1,6 +1,7 @@
 // AdamW in one pass over weight, master, moments and gradient, in any mix of types. The update uses the new moments before they are
-// rounded for storage; stores round to nearest or with the noise of the global element. A thread does groups of eight elements, the
-// elements of one Philox block. The squares of the stored weights are summed per block, then over the blocks (reduce.cuh).
+// rounded for storage; stores round to nearest or with the noise of the global element. A thread does groups of four or eight
+// elements, half a Philox block or a whole one. Many tensors go into one launch. The squares of the stored weights are summed per block,
+// then over the blocks (reduce.cuh).
 #include <cmath>
 
 #include "backend/cuda/noise.cuh"
@@ -10,156 +11,210 @@ namespace hlat {
 
 namespace {
 
-constexpr int kGroup = 8;
-
-struct AdamwArgs {
+struct Item {
   void* weight;
   float* master;  // or null
   void *m, *v;
   const void* grad;
-  const float* scale;
-  double* parts;
   int64_t n;
-  float beta1, beta2, eps, decay_factor, rate, correction2_rsqrt;
-  DeviceKey key;  // its purpose is set per store
   ElementMap map;
+  float decay_factor;
+  uint32_t key0, key1;
 };
 
-template <class T, bool Vectors>
-__device__ inline void load_group(float (&v)[kGroup], const T* p, int count) {
-  if (Vectors && count == kGroup) {
+struct AdamwArgs {
+  Item item[kBatch];
+  int first[kBatch + 1];
+  int count;
+  const float* scale;
+  double* parts;
+  float beta1, beta2, eps, rate, correction2_rsqrt;
+  uint32_t step;
+};
+static_assert(sizeof(AdamwArgs) <= 4096, "the arguments of a kernel");
+
+template <bool Vectors, class T, int N>
+__device__ inline void load_group(float (&v)[N], const T* p, int count) {
+  if constexpr (Vectors) {
     load(v, p);
   } else {
 #pragma unroll
-    for (int j = 0; j < kGroup; ++j) v[j] = j < count ? widen(p[j]) : 0.0f;
+    for (int j = 0; j < N; ++j) v[j] = j < count ? widen(p[j]) : 0.0f;
   }
 }
 
-// Stores v rounded to T, and tells what was stored where that is asked.
-template <class T, bool Vectors, bool Stochastic, bool Tell = false>
-__device__ inline void store_group(T* p, float (&v)[kGroup], int count, const AdamwArgs& a, Noise purpose, int64_t e, const Group& group) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (Vectors && count == kGroup) {
-      store(p, v);
-    } else {
+// Where and as what N elements are stored.
+template <class T, int N, bool Vectors, bool Stochastic>
+struct Store {
+  const Item& item;
+  uint32_t step;
+  int64_t e;
+  int count;
+  Group group;
+
+  // Rounds v to T and stores it; v is then what was stored.
+  __device__ void operator()(T* p, float (&v)[N], Noise purpose) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if constexpr (Vectors) {
+        store(p, v);
+      } else {
 #pragma unroll
-      for (int j = 0; j < kGroup; ++j)
-        if (j < count) p[j] = v[j];
-    }
-  } else {
-    uint4 bits;
-    if constexpr (Stochastic) {
-      DeviceKey key = a.key;
-      key.purpose = static_cast<uint32_t>(purpose);
-      bits = round_stochastic(v, noise_of(key, a.map, e, group, count));
+        for (int j = 0; j < N; ++j)
+          if (j < count) p[j] = v[j];
+      }
     } else {
-      bits = make_uint4(pack_bf16(v[0], v[1]), pack_bf16(v[2], v[3]), pack_bf16(v[4], v[5]), pack_bf16(v[6], v[7]));
-    }
-    if (Vectors && count == kGroup) {
-      *reinterpret_cast<uint4*>(p) = bits;
-    } else {
+      Halves<N> bits;
+      if constexpr (Stochastic)
+        bits = round_stochastic(v, noise_of<N>({item.key0, item.key1, step, static_cast<uint32_t>(purpose)}, item.map, e, group, count));
+      else
+        bits = round_nearest(v);
+      if constexpr (Vectors) {
+        store_halves(p, bits);
+      } else {
 #pragma unroll
-      for (int j = 0; j < kGroup; ++j)
-        if (j < count) p[j] = half_of(bits, j);
-    }
-    if constexpr (Tell) {
+        for (int j = 0; j < N; ++j)
+          if (j < count) p[j] = bits[j];
+      }
 #pragma unroll
-      for (int j = 0; j < kGroup; ++j) v[j] = widen(half_of(bits, j));
+      for (int j = 0; j < N; ++j) v[j] = widen(bits[j]);
     }
   }
-}
+};
 
-__device__ inline double sum_of_squares(const float (&w)[kGroup], int count) {
+template <int N>
+__device__ inline double sum_of_squares(const float (&w)[N], int count) {
   float sum = 0;
 #pragma unroll
-  for (int j = 0; j < kGroup; ++j) sum += j < count ? w[j] * w[j] : 0.0f;
+  for (int j = 0; j < N; ++j) sum += j < count ? w[j] * w[j] : 0.0f;
   return static_cast<double>(sum);
 }
 
-template <class W, class M, class G, bool Vectors, bool Stochastic>
-__global__ void __launch_bounds__(kBlock) adamw_kernel(const AdamwArgs a) {
+// Elements [e, e + count) of an item; returns the sum of the squares of what is now the master, or the weight without one.
+template <class W, class M, class G, int N, bool Vectors, bool Stochastic>
+__device__ inline double update(const AdamwArgs& args, const Item& a, float scale, int64_t e, int count) {
+  W* weight = static_cast<W*>(a.weight) + e;
+  M *m1 = static_cast<M*>(a.m) + e, *m2 = static_cast<M*>(a.v) + e;
+  float w[N], m[N], v[N], g[N];
+  load_group<Vectors>(g, static_cast<const G*>(a.grad) + e, count);
+  load_group<Vectors>(m, m1, count);
+  load_group<Vectors>(v, m2, count);
+  if (a.master != nullptr)
+    load_group<Vectors>(w, a.master + e, count);
+  else
+    load_group<Vectors>(w, weight, count);
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    const float d = g[j] * scale;
+    m[j] = args.beta1 * m[j] + (1.0f - args.beta1) * d;
+    v[j] = args.beta2 * v[j] + (1.0f - args.beta2) * (d * d);
+    w[j] = w[j] * a.decay_factor - __fdividef(args.rate * m[j], sqrt_fast(v[j]) * args.correction2_rsqrt + args.eps);
+  }
+  const Group group = Stochastic ? group_at<N>(a.map, e) : Group{};
+  const Store<M, N, Vectors, Stochastic> moment{a, args.step, e, count, group};
+  moment(m1, m, Noise::round_moment1);
+  moment(m2, v, Noise::round_moment2);
+  double squares = 0;
+  if (a.master != nullptr) {
+    Store<float, N, Vectors, false>{a, args.step, e, count, group}(a.master + e, w, Noise::round_weight);
+    squares = sum_of_squares(w, count);
+  }
+  Store<W, N, Vectors, Stochastic>{a, args.step, e, count, group}(weight, w, Noise::round_weight);
+  return a.master != nullptr ? squares : sum_of_squares(w, count);
+}
+
+// N: elements of a thread, 16 bytes of the widest type, so that a warp's accesses are dense.
+template <class W, class M, class G, int N, bool Vectors, bool Stochastic>
+__global__ void __launch_bounds__(kBlock) adamw_kernel(const __grid_constant__ AdamwArgs args) {
   __shared__ double shared[kWarp];
-  const float scale = *a.scale;
+  const float scale = *args.scale;
   if (isnan(scale)) {  // bad gradients: nothing changes
-    if (threadIdx.x == 0) a.parts[blockIdx.x] = static_cast<double>(scale);
+    if (threadIdx.x == 0) args.parts[blockIdx.x] = static_cast<double>(scale);
     return;
   }
+  const Share share = share_of(args.first, args.count);
+  const Item a = args.item[share.item];
   double squares = 0;
-  for (int64_t e = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * kGroup; e < a.n; e += int64_t{gridDim.x} * kBlock * kGroup) {
-    const int count = a.n - e < kGroup ? static_cast<int>(a.n - e) : kGroup;
-    W* weight = static_cast<W*>(a.weight) + e;
-    M *m1 = static_cast<M*>(a.m) + e, *m2 = static_cast<M*>(a.v) + e;
-    float w[kGroup], m[kGroup], v[kGroup], g[kGroup];
-    load_group<G, Vectors>(g, static_cast<const G*>(a.grad) + e, count);
-    load_group<M, Vectors>(m, m1, count);
-    load_group<M, Vectors>(v, m2, count);
-    if (a.master != nullptr)
-      load_group<float, Vectors>(w, a.master + e, count);
+  for (int64_t e = (int64_t{share.block} * kBlock + threadIdx.x) * N; e < a.n; e += int64_t{share.blocks} * kBlock * N) {
+    if (Vectors && e + N <= a.n)
+      squares += update<W, M, G, N, Vectors, Stochastic>(args, a, scale, e, N);
     else
-      load_group<W, Vectors>(w, weight, count);
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) {
-      const float d = g[j] * scale;
-      m[j] = a.beta1 * m[j] + (1.0f - a.beta1) * d;
-      v[j] = a.beta2 * v[j] + (1.0f - a.beta2) * (d * d);
-      w[j] = w[j] * a.decay_factor - __fdividef(a.rate * m[j], sqrt_fast(v[j]) * a.correction2_rsqrt + a.eps);
-    }
-    const Group group = Stochastic ? group_at(a.map, e) : Group{};
-    store_group<M, Vectors, Stochastic>(m1, m, count, a, Noise::round_moment1, e, group);
-    store_group<M, Vectors, Stochastic>(m2, v, count, a, Noise::round_moment2, e, group);
-    if (a.master != nullptr) {
-      store_group<float, Vectors, false>(a.master + e, w, count, a, Noise::round_weight, e, group);
-      squares += sum_of_squares(w, count);
-      store_group<W, Vectors, Stochastic>(weight, w, count, a, Noise::round_weight, e, group);
-    } else {
-      store_group<W, Vectors, Stochastic, true>(weight, w, count, a, Noise::round_weight, e, group);
-      squares += sum_of_squares(w, count);
-    }
+      squares += update<W, M, G, N, false, Stochastic>(args, a, scale, e, a.n - e < N ? static_cast<int>(a.n - e) : N);
   }
   const double total = block_sum(squares, shared);
-  if (threadIdx.x == 0) a.parts[blockIdx.x] = total;
+  if (threadIdx.x == 0) args.parts[blockIdx.x] = total;
 }
 
 template <class W, class M, class G>
-void run_adamw(const AdamwArgs& a, bool vectors, bool stochastic, int64_t parts, cudaStream_t stream) {
-  auto kernel = vectors ? adamw_kernel<W, M, G, true, false> : adamw_kernel<W, M, G, false, false>;
-  if constexpr (std::is_same_v<W, bf16> || std::is_same_v<M, bf16>)
-    if (stochastic) kernel = vectors ? adamw_kernel<W, M, G, true, true> : adamw_kernel<W, M, G, false, true>;
-  launch(kernel, grid_of(parts, 1), kBlock, stream, a);
+void run_adamw(const AdamwArgs& a, bool vectors, bool stochastic, cudaStream_t stream) {
+  constexpr bool kHalf = sizeof(W) == 2 && sizeof(M) == 2 && sizeof(G) == 2;
+  constexpr int N = kHalf ? 8 : 4;  // a master, where there is one, has wide moments beside it
+  auto kernel = vectors ? adamw_kernel<W, M, G, N, true, false> : adamw_kernel<W, M, G, N, false, false>;
+  if constexpr (sizeof(W) == 2 || sizeof(M) == 2)
+    if (stochastic) kernel = vectors ? adamw_kernel<W, M, G, N, true, true> : adamw_kernel<W, M, G, N, false, true>;
+  launch(kernel, grid_of(a.first[a.count], 1), kBlock, stream, a);
+}
+
+bool vectors_fit(const AdamwTensors& t) { return aligned({t.weight.data, t.master.data, t.m.data, t.v.data, t.grad.data}); }
+
+Item item_of(const AdamwTensors& t, const AdamwScalars& s) {
+  const DeviceKey key = device_key({.seed = s.seed, .stream = s.stream, .step = static_cast<uint32_t>(s.step)});
+  return {.weight = t.weight.data,
+          .master = t.master.defined() ? t.master.as<float>() : nullptr,
+          .m = t.m.data,
+          .v = t.v.data,
+          .grad = t.grad.data,
+          .n = t.weight.numel(),
+          .map = s.map,
+          .decay_factor = 1.0f - s.lr * s.weight_decay,
+          .key0 = key.key0,
+          .key1 = key.key1};
+}
+
+void run_batch(std::span<const AdamwItem> items, double* parts, cudaStream_t stream) {
+  const AdamwTensors& t = items[0].tensors;
+  const AdamwScalars& s = items[0].scalars;
+  const double step = static_cast<double>(s.step);
+  AdamwArgs args{.item = {},
+                 .first = {},
+                 .count = static_cast<int>(items.size()),
+                 .scale = t.scale.as<float>(),
+                 .parts = parts,
+                 .beta1 = s.beta1,
+                 .beta2 = s.beta2,
+                 .eps = s.eps,
+                 .rate = s.lr * static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(s.beta1), step))),
+                 .correction2_rsqrt = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(static_cast<double>(s.beta2), step))),
+                 .step = static_cast<uint32_t>(s.step)};
+  Fold fold{.out = {}, .parts = parts, .first = {}, .count = args.count};
+  for (size_t i = 0; i < items.size(); ++i) {
+    args.item[i] = item_of(items[i].tensors, items[i].scalars);
+    fold.out[i] = items[i].tensors.weight_sq.as<double>();
+    args.first[i + 1] = fold.first[i + 1] = args.first[i] + static_cast<int>(update_parts(args.item[i].n));
+  }
+  const bool stochastic = s.rounding == Rounding::stochastic;
+  with_type(t.weight.dtype, [&](auto w) {
+    with_type(t.m.dtype, [&](auto m) {
+      with_type(t.grad.dtype, [&](auto g) { run_adamw<decltype(w), decltype(m), decltype(g)>(args, vectors_fit(t), stochastic, stream); });
+    });
+  });
+  fold_parts(fold, stream);
 }
 
 }  // namespace
 
+// As many neighbours as one launch takes and as are of one alignment; an update does not depend on who is in it.
+void CudaOps::do_adamw_each(std::span<const AdamwItem> items, Tensor scratch) {
+  for (size_t begin = 0; begin < items.size();) {
+    size_t end = begin + 1;
+    while (end < items.size() && end - begin < kBatch && vectors_fit(items[end].tensors) == vectors_fit(items[begin].tensors)) ++end;
+    run_batch(items.subspan(begin, end - begin), scratch.as<double>(), stream());
+    begin = end;
+  }
+}
+
 void CudaOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) {
-  const double step = static_cast<double>(s.step);
-  const float correction1 = static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(s.beta1), step)));
-  const AdamwArgs args{
-      .weight = t.weight.data,
-      .master = t.master.defined() ? t.master.as<float>() : nullptr,
-      .m = t.m.data,
-      .v = t.v.data,
-      .grad = t.grad.data,
-      .scale = t.scale.as<float>(),
-      .parts = scratch.as<double>(),
-      .n = t.weight.numel(),
-      .beta1 = s.beta1,
-      .beta2 = s.beta2,
-      .eps = s.eps,
-      .decay_factor = 1.0f - s.lr * s.weight_decay,
-      .rate = s.lr * correction1,
-      .correction2_rsqrt = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(static_cast<double>(s.beta2), step))),
-      .key = device_key({.seed = s.seed, .stream = s.stream, .step = static_cast<uint32_t>(s.step)}),
-      .map = s.map,
-  };
-  const bool vectors = aligned({args.weight, args.master, args.m, args.v, args.grad}), stochastic = s.rounding == Rounding::stochastic;
-  const int64_t parts = reduce_parts(args.n);
-  with_type(t.weight.dtype, [&](auto w) {
-    with_type(t.m.dtype, [&](auto m) {
-      with_type(t.grad.dtype,
-                [&](auto g) { run_adamw<decltype(w), decltype(m), decltype(g)>(args, vectors, stochastic, parts, stream()); });
-    });
-  });
-  fold_parts(t.weight_sq.as<double>(), args.parts, parts, stream());
+  const AdamwItem item{t, s};
+  do_adamw_each({&item, 1}, scratch);
 }
 
 }  // namespace hlat

@@ -31,7 +31,7 @@ int cuda_device_count() {
 
 CudaBackend::CudaBackend(const CudaOptions& options)
     : device_(std::make_unique<CudaDevice>(options.device, options.host_visible)),
-      context_(std::make_shared<CudaContext>(options.device, device_->stream(), options.cache_dir)) {}
+      context_(std::make_shared<CudaContext>(options.device, device_->stream(), options.cache_dir, options.deterministic)) {}
 
 CudaBackend::~CudaBackend() = default;
 

@@ -16,6 +16,7 @@ struct CudaOptions {
   int device = 0;
   bool host_visible = false;   // memory that the host can read and write too, slowly: for tests
   std::string cache_dir = {};  // where measured kernel choices are kept; empty: nowhere
+  bool deterministic = true;   // the same call gives the same bits
 };
 
 class CudaDevice;

@@ -75,4 +75,43 @@ size_t CudaDevice::memory_available() const {
   return free;
 }
 
+namespace {
+
+class CudaRecording final : public Recording {
+ public:
+  CudaRecording(cudaStream_t stream, cudaGraph_t graph) : stream_(stream) {
+    const cudaError_t status = cudaGraphInstantiate(&launchable_, graph, 0);
+    cudaGraphDestroy(graph);
+    HLAT_CUDA(status);
+  }
+  ~CudaRecording() override {
+    cudaStreamSynchronize(stream_);
+    cudaGraphExecDestroy(launchable_);
+  }
+  CudaRecording(const CudaRecording&) = delete;
+  CudaRecording& operator=(const CudaRecording&) = delete;
+  void run() override { HLAT_CUDA(cudaGraphLaunch(launchable_, stream_)); }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraphExec_t launchable_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work) {
+  cudaGraph_t graph = nullptr;
+  HLAT_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  try {
+    work();
+  } catch (...) {
+    cudaStreamEndCapture(stream_, &graph);
+    cudaGraphDestroy(graph);
+    cudaGetLastError();
+    throw;
+  }
+  HLAT_CUDA(cudaStreamEndCapture(stream_, &graph));
+  return std::make_unique<CudaRecording>(stream_, graph);
+}
+
 }  // namespace hlat

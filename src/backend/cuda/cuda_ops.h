@@ -13,8 +13,8 @@ namespace hlat {
 
 // What the ops of one backend share. The stream belongs to the backend, which outlives its ops.
 struct CudaContext {
-  CudaContext(int device_index, cudaStream_t work, const std::string& cache_dir)
-      : device(device_index), stream(work), matmul(work, cache_dir), attention(work) {}
+  CudaContext(int device_index, cudaStream_t work, const std::string& cache_dir, bool deterministic)
+      : device(device_index), stream(work), matmul(work, cache_dir), attention(work, deterministic) {}
   int device;
   cudaStream_t stream;
   CudaMatmul matmul;
@@ -30,7 +30,7 @@ class CudaOps final : public Ops {
     return context_->attention.scratch(s, dtype, backward);
   }
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
-  size_t embed_bwd_scratch(int64_t tokens) const override;
+  size_t embed_bwd_scratch(int64_t tokens, int64_t width) const override;
   size_t reduce_scratch(int64_t elements) const override;
   void finish() override;
 
@@ -38,6 +38,11 @@ class CudaOps final : public Ops {
   void do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) override;
   void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first, Tensor scratch) override;
   void do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) override { context_->matmul.run(c, a, b, s, scratch); }
+  void do_matmul_add(Tensor c, Tensor a, Tensor b, Tensor residual, const MatmulShape& s, Tensor scratch) override {
+    MatmulShape sum = s;
+    sum.accumulate = true;
+    context_->matmul.run_add(c, a, b, residual, sum, scratch);
+  }
   void do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) override;
   void do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) override;
   void do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args, Tensor scratch) override;
@@ -56,13 +61,16 @@ class CudaOps final : public Ops {
   void do_cross_entropy_merge(Tensor stats, Tensor parts) override;
   void do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) override;
   void do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) override;
+  void do_cross_entropy_whole(Tensor loss_sum, Tensor logits, Tensor stats, Tensor targets, double scale) override;
   void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, const ElementMap& map) override;
   void do_fill(Tensor t, double value) override;
   void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) override;
   void do_sum(Tensor out, Tensor x, Tensor scratch) override;
   void do_sum_squares(Tensor out, Tensor x, Tensor scratch) override;
+  void do_sum_squares_each(Tensor out, std::span<const Tensor> x, Tensor scratch) override;
   void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
   void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) override;
+  void do_adamw_each(std::span<const AdamwItem> items, Tensor scratch) override;
   void do_argmax(Tensor out, Tensor logits) override;
   void do_checksum(Tensor out, Tensor x, Tensor scratch) override;
 

@@ -26,7 +26,7 @@ enum Uid : int64_t { kQ = 1, kK, kV, kOut, kLse, kDout, kDq, kDk, kDv };
 using TensorPtr = std::shared_ptr<fe::graph::Tensor_attributes>;
 using Dims = std::vector<int64_t>;
 
-constexpr int64_t kDeterministicBytes = int64_t{2} << 30;  // of score gradients at once
+constexpr int64_t kDeterministicBytes = int64_t{9} << 30;  // of score gradients at once; less would cut the batch, which is slower
 
 // Loads libcudnn; returns the reason when it cannot be used.
 const std::string& load_error() {

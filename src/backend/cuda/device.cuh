@@ -57,6 +57,10 @@ __device__ inline void load(float (&v)[N], const bf16* p) {
         v[i + 2 * j + 1] = __uint_as_float(word[j] & 0xffff0000u);
       }
     }
+  } else if constexpr (N == 4) {
+    const uint2 q = *reinterpret_cast<const uint2*>(p);
+    v[0] = __uint_as_float(q.x << 16), v[1] = __uint_as_float(q.x & 0xffff0000u);
+    v[2] = __uint_as_float(q.y << 16), v[3] = __uint_as_float(q.y & 0xffff0000u);
   } else {
 #pragma unroll
     for (int i = 0; i < N; ++i) v[i] = widen(p[i]);

@@ -1,15 +1,14 @@
-// Token embedding. The backward adds rows in order of the token position, without atomics: positions are sorted by table row
-// (tiles of kTile keys in shared memory, then each key finds its place by binary search in all other tiles; a key is row and
-// position, so no two are equal and any sort gives the same order). The first position of each row then walks its group, a warp per
-// 32 vectors of columns, with the sums in f32 registers; a bf16 table is rounded once per call.
+// Token embedding. The backward adds rows without atomics: positions are sorted by table row (embed_sort.cu), and the sorted list is
+// cut into segments of kSegment. A warp adds up its segment's rows in f32; of a row that lies in several segments the sums of the
+// segments are then added in order. A frequent token is thus not one long walk; a bf16 table is rounded once per call.
 #include "backend/cuda/device.cuh"
+#include "backend/cuda/embed_sort.h"
 
 namespace hlat {
 
 namespace {
 
-constexpr int kTile = 2048;
-constexpr uint32_t kNoRow = 0xffffffffu;  // ids of other shards: sorted last, never walked
+constexpr int64_t kSegment = 32;
 
 // W: what is copied at a time; words: of W in a row.
 template <class W>
@@ -19,83 +18,117 @@ __global__ void embed_kernel(W* y, const int32_t* ids, const W* table, int64_t w
   for (int64_t i = threadIdx.x; i < words; i += blockDim.x) y[blockIdx.x * words + i] = here ? table[row * words + i] : W{};
 }
 
-// Bitonic sort of one tile; past the end are keys larger than all.
-__global__ void sort_tiles_kernel(uint64_t* keys, const int32_t* ids, int64_t n, int64_t vocab, int64_t first) {
-  __shared__ uint64_t tile[kTile];
-  const int64_t begin = int64_t{blockIdx.x} * kTile;
-  for (int i = static_cast<int>(threadIdx.x); i < kTile; i += kTile / 2) {
-    uint64_t key = ~uint64_t{0};
-    if (begin + i < n) {
-      const int64_t row = ids[begin + i] - first;
-      key = uint64_t{0 <= row && row < vocab ? static_cast<uint32_t>(row) : kNoRow} << 32 | static_cast<uint32_t>(begin + i);
-    }
-    tile[i] = key;
-  }
-  for (int run = 2; run <= kTile; run *= 2) {
-    for (int distance = run / 2; distance > 0; distance /= 2) {
-      __syncthreads();
-      const int t = static_cast<int>(threadIdx.x), i = t / distance * 2 * distance + t % distance, j = i + distance;
-      const uint64_t a = tile[i], b = tile[j];
-      if ((a > b) == ((i & run) == 0)) {
-        tile[i] = b;
-        tile[j] = a;
-      }
-    }
-  }
-  __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < kTile; i += kTile / 2) keys[begin + i] = tile[i];
+__global__ void key_kernel(uint32_t* rows, uint32_t* places, const int32_t* ids, int64_t n, int64_t vocab, int64_t first) {
+  const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
+  if (i >= n) return;
+  const int64_t row = ids[i] - first;
+  rows[i] = static_cast<uint32_t>(0 <= row && row < vocab ? row : vocab);
+  places[i] = static_cast<uint32_t>(i);
 }
 
-__global__ void merge_tiles_kernel(uint64_t* sorted, const uint64_t* keys, int64_t n, int tiles) {
-  const int64_t e = int64_t{blockIdx.x} * kBlock + threadIdx.x;
-  const uint64_t key = keys[e];
-  if (key == ~uint64_t{0}) return;
-  const int mine = static_cast<int>(e / kTile);
-  int64_t rank = e % kTile;
-  for (int t = 0; t < tiles; ++t) {
-    if (t == mine) continue;
-    const uint64_t* other = keys + int64_t{t} * kTile;
-    int below = 0;  // keys of the tile that are smaller
-    for (int step = kTile / 2; step > 0; step /= 2)
-      if (other[below + step - 1] < key) below += step;
-    rank += below + (other[below] < key ? 1 : 0);
-  }
-  sorted[rank] = key;
+// Positions in order of their table row, and what is left of rows that go on beyond a segment.
+struct Sorted {
+  const uint32_t* rows;    // (n) ascending; vocab: not in this shard
+  const uint32_t* places;  // (n) positions, ascending within a row
+  float* heads;            // (segments, width) of a row that began in an earlier segment
+  float* tails;            // (segments, width) of a row that goes on in the next one
+  int64_t n, width;
+  uint32_t vocab;
+
+  __device__ int64_t end(int64_t segment) const { return (segment + 1) * kSegment < n ? (segment + 1) * kSegment : n; }
+  __device__ bool began_before(int64_t i) const { return i > 0 && rows[i - 1] == rows[i]; }
+};
+
+template <class G, int N>
+__device__ inline void add_to(G* out, const float (&sum)[N]) {
+  float v[N];
+  load(v, out);
+#pragma unroll
+  for (int e = 0; e < N; ++e) v[e] += sum[e];
+  store(out, v);
 }
 
+// A warp per segment and 32 vectors of columns. Rows that lie within the segment are complete.
 template <class G, class T, int N>
-__global__ void embed_bwd_kernel(G* dtable, const T* dy, const uint64_t* sorted, int64_t n, int64_t width) {
-  constexpr int kAhead = 8;  // rows in flight
-  const int64_t i = int64_t{blockIdx.x} * (kBlock / kWarp) + threadIdx.x / kWarp;
+__global__ void embed_bwd_kernel(G* dtable, const T* dy, const Sorted s) {
+  constexpr int kAhead = 8;  // rows of dy in flight
+  const int64_t segment = int64_t{blockIdx.x} * (kBlock / kWarp) + threadIdx.x / kWarp, begin = segment * kSegment;
   const int64_t column = (int64_t{blockIdx.y} * kWarp + threadIdx.x % kWarp) * N;
-  if (i >= n || column >= width) return;
-  const uint64_t row = sorted[i] >> 32;
-  if (row == kNoRow || (i > 0 && sorted[i - 1] >> 32 == row)) return;
-  G* out = dtable + static_cast<int64_t>(row) * width + column;
-  float sum[N];
-  load(sum, out);
-  for (int64_t j = i; j < n; j += kAhead) {
-    Raw<T, N> rows[kAhead];
-    int count = 0;
+  if (begin >= s.n || column >= s.width) return;
+  const int64_t end = s.end(segment);
+  uint32_t row = s.rows[begin];
+  bool began_before = s.began_before(begin);
+  float sum[N] = {};
+  for (int64_t i = begin; i < end; i += kAhead) {
+    Raw<T, N> next[kAhead];
+    uint32_t next_row[kAhead];
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
-      const uint64_t key = j + k < n ? sorted[j + k] : ~uint64_t{0};
-      if (key >> 32 != row) continue;  // then the later ones are not of this row either
-      rows[k].load(dy + static_cast<int64_t>(key & 0xffffffffu) * width + column);
-      ++count;
+      next_row[k] = i + k < end ? s.rows[i + k] : s.vocab;
+      if (next_row[k] != s.vocab) next[k].load(dy + int64_t{s.places[i + k]} * s.width + column);
     }
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k)
-      if (k < count) {
-        float v[N];
-        rows[k].floats(v);
+    for (int k = 0; k < kAhead; ++k) {
+      if (i + k >= end) break;
+      if (next_row[k] != row) {
+        if (began_before)
+          store(s.heads + segment * s.width + column, sum);
+        else
+          add_to(dtable + int64_t{row} * s.width + column, sum);
+        began_before = false;
+        row = next_row[k];
 #pragma unroll
-        for (int e = 0; e < N; ++e) sum[e] += v[e];
+        for (int e = 0; e < N; ++e) sum[e] = 0;
       }
-    if (count < kAhead) break;
+      if (row == s.vocab) return;  // so are all that follow
+      float v[N];
+      next[k].floats(v);
+#pragma unroll
+      for (int e = 0; e < N; ++e) sum[e] += v[e];
+    }
   }
-  store(out, sum);
+  if (began_before)
+    store(s.heads + segment * s.width + column, sum);
+  else if (end < s.n && s.rows[end] == row)
+    store(s.tails + segment * s.width + column, sum);
+  else
+    add_to(dtable + int64_t{row} * s.width + column, sum);
 }
+
+// The segment in which a row begins that goes on beyond it adds up what the later ones have of it.
+template <class G, int N>
+__global__ void embed_join_kernel(G* dtable, const Sorted s) {
+  const int64_t segment = int64_t{blockIdx.x} * (kBlock / kWarp) + threadIdx.x / kWarp, begin = segment * kSegment;
+  const int64_t column = (int64_t{blockIdx.y} * kWarp + threadIdx.x % kWarp) * N;
+  if (begin >= s.n || column >= s.width) return;
+  const int64_t end = s.end(segment);
+  const uint32_t row = s.rows[end - 1];
+  if (row == s.vocab || end == s.n || s.rows[end] != row || (s.rows[begin] == row && s.began_before(begin))) return;
+  int64_t low = end, high = s.n;  // the row's last position is in [low, high)
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    (s.rows[middle] == row ? low : high) = middle;
+  }
+  float sum[N], v[N];
+  load(sum, s.tails + segment * s.width + column);
+#pragma unroll 4
+  for (int64_t t = segment + 1; t <= low / kSegment; ++t) {
+    load(v, s.heads + t * s.width + column);
+#pragma unroll
+    for (int e = 0; e < N; ++e) sum[e] += v[e];
+  }
+  add_to(dtable + int64_t{row} * s.width + column, sum);
+}
+
+// The parts of embed_bwd's scratch.
+struct Scratch {
+  size_t sort_bytes, keys, partials, total;
+  Scratch(int64_t n, int64_t width)
+      : sort_bytes(ceil_div(static_cast<int64_t>(sort_scratch(n)), 256) * 256),
+        keys(static_cast<size_t>(ceil_div(n, 64) * 64) * sizeof(uint32_t)),
+        partials(static_cast<size_t>(ceil_div(n, kSegment) * width) * sizeof(float)),
+        total(sort_bytes + 4 * keys + 2 * partials) {}
+};
 
 }  // namespace
 
@@ -115,25 +148,28 @@ void CudaOps::do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) {
     run(uint32_t{});
 }
 
-size_t CudaOps::embed_bwd_scratch(int64_t tokens) const {
-  return static_cast<size_t>(ceil_div(tokens, kTile) * kTile + tokens) * sizeof(uint64_t);
-}
+size_t CudaOps::embed_bwd_scratch(int64_t tokens, int64_t width) const { return tokens == 0 ? 0 : Scratch(tokens, width).total; }
 
 void CudaOps::do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first, Tensor scratch) {
-  const int64_t n = dy.dim(0), width = dy.dim(1), vocab = dtable.dim(0), tiles = ceil_div(n, kTile);
+  const int64_t n = dy.dim(0), width = dy.dim(1), vocab = dtable.dim(0), segments = ceil_div(n, kSegment);
   if (dy.numel() == 0 || vocab == 0) return;
-  auto* keys = scratch.as<uint64_t>();
-  uint64_t* sorted = keys + tiles * kTile;
-  launch(sort_tiles_kernel, grid_of(tiles, 1), kTile / 2, stream(), keys, ids.as<int32_t>(), n, vocab, first);
-  launch(merge_tiles_kernel, grid_of(tiles * kTile, kBlock), kBlock, stream(), sorted, keys, n, static_cast<int>(tiles));
+  const Scratch parts(n, width);
+  auto* sort = scratch.as<std::byte>();
+  std::byte* keys = sort + parts.sort_bytes;
+  const auto key = [&](size_t i) { return reinterpret_cast<uint32_t*>(keys + i * parts.keys); };
+  auto* heads = reinterpret_cast<float*>(keys + 4 * parts.keys);
+  launch(key_kernel, grid_of(n, kBlock), kBlock, stream(), key(0), key(1), ids.as<int32_t>(), n, vocab, first);
+  sort_pairs(sort, parts.sort_bytes, {key(0), key(1)}, {key(2), key(3)}, n, static_cast<uint32_t>(vocab), stream());
+  const Sorted sorted{key(2), key(3), heads, heads + segments * width, n, width, static_cast<uint32_t>(vocab)};
   with_type(dtable.dtype, [&](auto g) {
     with_type(dy.dtype, [&](auto t) {
       using G = decltype(g);
       using T = decltype(t);
       if constexpr (sizeof(G) >= sizeof(T)) {  // the front lets no sum be narrower than its terms
         with_width<kVector<T>>(width % kVector<T> == 0 && aligned({dtable.data, dy.data}), [&](auto w) {
-          const dim3 grid(static_cast<unsigned>(ceil_div(n, kBlock / kWarp)), static_cast<unsigned>(ceil_div(width, kWarp * w())));
-          launch(embed_bwd_kernel<G, T, w()>, grid, kBlock, stream(), dtable.as<G>(), dy.as<T>(), sorted, n, width);
+          const dim3 grid(static_cast<unsigned>(ceil_div(segments, kBlock / kWarp)), static_cast<unsigned>(ceil_div(width, kWarp * w())));
+          launch(embed_bwd_kernel<G, T, w()>, grid, kBlock, stream(), dtable.as<G>(), dy.as<T>(), sorted);
+          launch(embed_join_kernel<G, w()>, grid, kBlock, stream(), dtable.as<G>(), sorted);
         });
       }
     });

@@ -114,11 +114,17 @@ size_t CudaMatmul::scratch(const MatmulShape& s) const {
   return std::min(kWorkspace, parts);
 }
 
-void CudaMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) {
+void CudaMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) { run_add(c, a, b, c, s, scratch); }
+
+void CudaMatmul::run_add(Tensor c, Tensor a, Tensor b, Tensor residual, const MatmulShape& s, Tensor scratch) {
   if (s.m == 0 || s.n == 0) return;
   HLAT_CHECK(s.a == s.b && (s.a == DType::bf16 || s.a == DType::f32) && (s.c == s.a || s.c == DType::f32), "matmul on CUDA: {} x {} to {}",
              name_of(s.a), name_of(s.b), name_of(s.c));
-  const MatmulOperands x{c, a, b, scratch.data, scratch.defined() ? std::min(scratch.bytes(), this->scratch(s)) : 0};
+  if (residual.data != c.data && alignment_of(residual) != alignment_of(c)) {  // one description has to fit both
+    HLAT_CUDA(cudaMemcpyAsync(c.data, residual.data, c.bytes(), cudaMemcpyDeviceToDevice, library_->stream));
+    residual = c;
+  }
+  const MatmulOperands x{residual, a, b, scratch.data, scratch.defined() ? std::min(scratch.bytes(), this->scratch(s)) : 0};
   Plan& p = library_->plan(s, x);
   library_->latest = &p;
   if (p.choice) {
@@ -127,6 +133,7 @@ void CudaMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor 
     if (!refused) return HLAT_CUBLASLT(status);
     p.choice.reset();  // proposed, but not for these operands after all
   }
+  if (residual.data != c.data) HLAT_CUDA(cudaMemcpyAsync(c.data, residual.data, c.bytes(), cudaMemcpyDeviceToDevice, library_->stream));
   HLAT_CUDA(plain_matmul(library_->stream, {c.data, a.data, b.data, s.m, s.n, s.k, c.stride[0], a.stride[0], b.stride[0], s.trans_a,
                                             s.trans_b, s.accumulate, s.a == DType::bf16, s.c == DType::bf16}));
 }

@@ -26,6 +26,8 @@ class CudaMatmul {
 
   size_t scratch(const MatmulShape& s) const;
   void run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch);
+  // c = residual + op(a) op(b); s says accumulate, the residual is laid out as c.
+  void run_add(Tensor c, Tensor a, Tensor b, Tensor residual, const MatmulShape& s, Tensor scratch);
 
   std::string describe() const;  // "cuBLASLt 13.1.0"
   // How the latest call was computed: "algorithm 66, tile 21, ...", "plain kernel"; for benchmarks.

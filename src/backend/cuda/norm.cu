@@ -1,8 +1,8 @@
-// RMSNorm, one block per row: y = x r w with r = 1 / sqrt(mean(x^2) + eps). Backward, with g = dy w and c = mean(g x) r^2:
-// dx = r (g - x c), dw = sum over rows of dy x r.
-// A thread keeps its first kKeep pieces of a row in registers between the two passes and reads what is beyond again.
-// dw: each block sums its rows into a row of its own in scratch, then norm_parts rows are added in a fixed order.
-#include "backend/cuda/device.cuh"
+// RMSNorm, one block per row (rows that fit into one warp: norm_rows.cuh): y = x r w with r = 1 / sqrt(mean(x^2) + eps). Backward, with g =
+// dy w and c = mean(g x) r^2: dx = r (g - x c), dw = sum over rows of dy x r. A thread keeps its first kKeep pieces of a row in registers
+// between the two passes and reads what is beyond again. dw: each block sums its rows into a row of its own in scratch, then norm_parts
+// rows are added in a fixed order.
+#include "backend/cuda/norm_rows.cuh"
 
 namespace hlat {
 
@@ -10,9 +10,9 @@ namespace {
 
 constexpr int kKeep = 2;
 constexpr unsigned kBwdBlock = 512;  // a thread of the backward has too many registers for larger blocks
-constexpr int64_t kMostParts = 528;
 
-int64_t norm_parts(int64_t rows) { return std::clamp<int64_t>(rows / 4, 1, kMostParts); }
+// Blocks of the backward: four for each multiprocessor of a large GPU, eight of the smaller blocks that narrower rows have.
+int64_t norm_parts(int64_t rows, int64_t width) { return std::clamp<int64_t>(rows / 4, 1, 1024 < width && width <= 2048 ? 1056 : 528); }
 
 // Add: x + delta is rounded to T, stored to sum, and normalized from there.
 template <class T, int N, bool Add>
@@ -60,18 +60,19 @@ __global__ void rmsnorm_kernel(T* sum, T* y, float* rstd, const T* x, const T* d
   }
 }
 
-// The pieces of dy and x of one row that a thread keeps.
+// The pieces of dy, x and the old dx of one row that a thread keeps.
 template <class T, int N>
 struct Pieces {
-  Raw<T, N> dy[kKeep], x[kKeep];
+  Raw<T, N> dy[kKeep], x[kKeep], old[kKeep];
   float rstd;
 
-  __device__ void load(const T* dy_row, const T* x_row, const float* r, int64_t begin, int step, int64_t width) {
+  __device__ void load(const T* dy_row, const T* x_row, const T* old_row, const float* r, int64_t begin, int step, int64_t width) {
 #pragma unroll
     for (int k = 0; k < kKeep; ++k)
       if (begin + k * step < width) {
         dy[k].load(dy_row + begin + k * step);
         x[k].load(x_row + begin + k * step);
+        if (old_row != nullptr) old[k].load(old_row + begin + k * step);
       }
     rstd = *r;
   }
@@ -94,11 +95,14 @@ __global__ void __launch_bounds__(kBwdBlock) rmsnorm_bwd_kernel(T* dx, float* pa
     for (int j = 0; j < N; ++j) part[i + j] = 0;
 
   Pieces<T, N> next;
-  if (blockIdx.x < rows) next.load(dy + blockIdx.x * width, x + blockIdx.x * width, rstd + blockIdx.x, begin, step, width);
+  const auto fetch = [&](int64_t r) {
+    next.load(dy + r * width, x + r * width, add_dx ? dx + r * width : nullptr, rstd + r, begin, step, width);
+  };
+  if (blockIdx.x < rows) fetch(blockIdx.x);
   for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
     const int64_t row = r * width, ahead = r + gridDim.x;
     const Pieces<T, N> mine = next;
-    if (ahead < rows) next.load(dy + ahead * width, x + ahead * width, rstd + ahead, begin, step, width);
+    if (ahead < rows) fetch(ahead);
     const float s = mine.rstd;
     float dot = 0, a[N], b[N], g[N];
 #pragma unroll
@@ -124,9 +128,7 @@ __global__ void __launch_bounds__(kBwdBlock) rmsnorm_bwd_kernel(T* dx, float* pa
       }
     }
     const float c = block_sum(dot, shared) / static_cast<float>(width) * s * s;
-    const auto put = [&](int64_t i) {
-      float old[N] = {};
-      if (add_dx) load(old, dx + row + i);
+    const auto put = [&](int64_t i, const float(&old)[N]) {
 #pragma unroll
       for (int j = 0; j < N; ++j) a[j] = (a[j] * g[j] - b[j] * c) * s + old[j];
       store(dx + row + i, a);
@@ -137,13 +139,17 @@ __global__ void __launch_bounds__(kBwdBlock) rmsnorm_bwd_kernel(T* dx, float* pa
         mine.dy[k].floats(a);
         mine.x[k].floats(b);
         weight[k].floats(g);
-        put(begin + k * step);
+        float old[N] = {};
+        if (add_dx) mine.old[k].floats(old);
+        put(begin + k * step, old);
       }
     for (int64_t i = beyond; i < width; i += step) {
       load(a, dy + row + i);
       load(b, x + row + i);
       load(g, w + i);
-      put(i);
+      float old[N] = {};
+      if (add_dx) load(old, dx + row + i);
+      put(i, old);
     }
   }
 #pragma unroll
@@ -171,41 +177,55 @@ __global__ void rmsnorm_dw_kernel(G* dw, const float* parts, int64_t count, int6
 }  // namespace
 
 size_t CudaOps::rmsnorm_bwd_scratch(int64_t rows, int64_t width) const {
-  return static_cast<size_t>(norm_parts(rows) * width) * sizeof(float);
+  return static_cast<size_t>(norm_parts(rows, width) * width) * sizeof(float);
 }
 
-void CudaOps::do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) {
-  if (x.dim(0) == 0) return;
-  const int64_t width = x.dim(1);
+namespace {
+
+template <bool Add>
+void run_rmsnorm(const Tensor& sum, const Tensor& y, const Tensor& rstd, const Tensor& x, const Tensor& delta, const Tensor& w, double eps,
+                 cudaStream_t stream) {
+  const int64_t rows = x.dim(0), width = x.dim(1);
+  if (rows == 0) return;
   with_type(x.dtype, [&](auto t) {
     using T = decltype(t);
-    with_width<kVector<T>>(width % kVector<T> == 0 && aligned({y.data, x.data, w.data}), [&](auto n) {
-      launch(rmsnorm_kernel<T, n(), false>, grid_of(x.dim(0), 1), row_threads(width / n(), kKeep), stream(), nullptr, y.as<T>(),
-             rstd.as<float>(), x.as<T>(), nullptr, w.as<T>(), width, static_cast<float>(eps));
+    const auto to = [](const Tensor& tensor) { return Add ? tensor.as<T>() : nullptr; };  // there only with Add
+    const auto small = static_cast<float>(eps);
+    with_width<kVector<T>>(width % kVector<T> == 0 && aligned({sum.data, y.data, x.data, delta.data, w.data}), [&](auto n) {
+      const bool done = with_pieces<n()>(width, [&](auto p) {
+        launch(rmsnorm_rows_kernel<T, n(), p(), Add>, grid_of(rows, kBlockRows), kBlockRows * kWarp, stream, to(sum), y.as<T>(),
+               rstd.as<float>(), x.as<T>(), to(delta), w.as<T>(), rows, static_cast<int>(width), small);
+      });
+      if (!done)
+        launch(rmsnorm_kernel<T, n(), Add>, grid_of(rows, 1), row_threads(width / n(), kKeep), stream, to(sum), y.as<T>(), rstd.as<float>(),
+               x.as<T>(), to(delta), w.as<T>(), width, small);
     });
   });
+}
+
+}  // namespace
+
+void CudaOps::do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) {
+  run_rmsnorm<false>({}, y, rstd, x, {}, w, eps, stream());
 }
 
 void CudaOps::do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) {
-  if (x.dim(0) == 0) return;
-  const int64_t width = x.dim(1);
-  with_type(x.dtype, [&](auto t) {
-    using T = decltype(t);
-    with_width<kVector<T>>(width % kVector<T> == 0 && aligned({sum.data, y.data, x.data, delta.data, w.data}), [&](auto n) {
-      launch(rmsnorm_kernel<T, n(), true>, grid_of(x.dim(0), 1), row_threads(width / n(), kKeep), stream(), sum.as<T>(), y.as<T>(),
-             rstd.as<float>(), x.as<T>(), delta.as<T>(), w.as<T>(), width, static_cast<float>(eps));
-    });
-  });
+  run_rmsnorm<true>(sum, y, rstd, x, delta, w, eps, stream());
 }
 
 void CudaOps::do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args, Tensor scratch) {
-  const int64_t rows = x.dim(0), width = x.dim(1), parts = norm_parts(rows);
+  const int64_t rows = x.dim(0), width = x.dim(1), parts = norm_parts(rows, width);
   if (width == 0) return;
   with_type(x.dtype, [&](auto t) {
     using T = decltype(t);
     with_width<kVector<T>>(width % kVector<T> == 0 && aligned({dx.data, dy.data, x.data, w.data}), [&](auto n) {
-      launch(rmsnorm_bwd_kernel<T, n()>, grid_of(parts, 1), std::min(kBwdBlock, row_threads(width / n(), kKeep)), stream(), dx.as<T>(),
-             scratch.as<float>(), dy.as<T>(), x.as<T>(), w.as<T>(), rstd.as<float>(), rows, width, args.add_dx);
+      const bool done = with_pieces<n()>(width, [&](auto p) {
+        launch(rmsnorm_bwd_rows_kernel<T, n(), p()>, grid_of(parts, 1), kBlockRows * kWarp, stream(), dx.as<T>(), scratch.as<float>(),
+               dy.as<T>(), x.as<T>(), w.as<T>(), rstd.as<float>(), rows, static_cast<int>(width), args.add_dx);
+      });
+      if (!done)
+        launch(rmsnorm_bwd_kernel<T, n()>, grid_of(parts, 1), std::min(kBwdBlock, row_threads(width / n(), kKeep)), stream(), dx.as<T>(),
+               scratch.as<float>(), dy.as<T>(), x.as<T>(), w.as<T>(), rstd.as<float>(), rows, width, args.add_dx);
     });
   });
   with_type(dw.dtype, [&](auto g) {

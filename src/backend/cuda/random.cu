@@ -22,13 +22,13 @@ __global__ void cast_kernel(D* dst, const S* src, int64_t n, DeviceKey key, Elem
       if (j < count) v[j] = widen(src[e + j]);
   }
   if constexpr (Stochastic) {
-    const uint4 bits = round_stochastic(v, noise_of(key, map, e, group_at(map, e), count));
+    const Halves<kGroup> bits = round_stochastic(v, noise_of<kGroup>(key, map, e, group_at<kGroup>(map, e), count));
     if (Vectors && count == kGroup) {
-      *reinterpret_cast<uint4*>(dst + e) = bits;
+      store_halves(dst + e, bits);
     } else {
 #pragma unroll
       for (int j = 0; j < kGroup; ++j)
-        if (j < count) dst[e + j] = half_of(bits, j);
+        if (j < count) dst[e + j] = bits[j];
     }
   } else if (Vectors && count == kGroup) {
     store(dst + e, v);

@@ -1,5 +1,6 @@
 // Tensors to one number: sums of squares, ordered sums, the clipping factor, checksums. Two passes: block b of reduce_parts(n)
-// leaves its part in scratch, one block adds the parts. The number of parts follows from n alone.
+// leaves its part in scratch, one block adds the parts. The number of parts follows from n alone, so a sum does not depend on what
+// else is in the same launch.
 #include "backend/cuda/reduce.cuh"
 
 namespace hlat {
@@ -23,13 +24,23 @@ __device__ inline double term(const float (&v)[kGroup]) {
   return Squares ? static_cast<double>(squares) : sum;
 }
 
+struct SumArgs {
+  const void* x[kBatch];
+  int64_t n[kBatch];
+  double* parts;
+  int first[kBatch + 1];
+  int count;
+};
+
 template <class T, bool Squares, bool Vectors>
-__global__ void sum_parts_kernel(double* parts, const T* x, int64_t n) {
+__global__ void sum_parts_kernel(const __grid_constant__ SumArgs a) {
   __shared__ double shared[kWarp];
   constexpr int kAhead = 4;  // loads in flight
-  const int64_t step = int64_t{gridDim.x} * kBlock * kGroup;
+  const Share share = share_of(a.first, a.count);
+  const T* x = static_cast<const T*>(a.x[share.item]);
+  const int64_t n = a.n[share.item], step = int64_t{share.blocks} * kBlock * kGroup;
   double mine = 0;
-  int64_t e = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * kGroup;
+  int64_t e = (int64_t{share.block} * kBlock + threadIdx.x) * kGroup;
   for (; Vectors && e + (kAhead - 1) * step + kGroup <= n; e += kAhead * step) {
     Raw<T, kGroup> ahead[kAhead];
 #pragma unroll
@@ -53,7 +64,7 @@ __global__ void sum_parts_kernel(double* parts, const T* x, int64_t n) {
     mine += term<Squares>(v);
   }
   const double total = block_sum(mine, shared);
-  if (threadIdx.x == 0) parts[blockIdx.x] = total;
+  if (threadIdx.x == 0) a.parts[blockIdx.x] = total;
 }
 
 // Few numbers, and their order is part of the contract: one thread.
@@ -121,41 +132,60 @@ __global__ void checksum_fold_kernel(int32_t* out, const uint64_t* parts, int64_
   out[1] = static_cast<int32_t>(total >> 32);
 }
 
-__global__ void fold_kernel(double* out, const double* parts, int64_t count) {
+__global__ void fold_kernel(const __grid_constant__ Fold fold) {
   __shared__ double shared[kWarp];
+  const int i = static_cast<int>(blockIdx.x);
   double mine = 0;
-  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) mine += parts[i];
+  for (int p = fold.first[i] + static_cast<int>(threadIdx.x); p < fold.first[i + 1]; p += static_cast<int>(kBlock)) mine += fold.parts[p];
   const double total = block_sum(mine, shared);
-  if (threadIdx.x == 0) *out = total;
+  if (threadIdx.x == 0) *fold.out[i] = total;
 }
 
 }  // namespace
 
-void fold_parts(double* out, const double* parts, int64_t count, cudaStream_t stream) {
-  launch(fold_kernel, dim3(1), row_threads(count, 4), stream, out, parts, count);
-}
+void fold_parts(const Fold& fold, cudaStream_t stream) { launch(fold_kernel, grid_of(fold.count, 1), kBlock, stream, fold); }
 
-size_t CudaOps::reduce_scratch(int64_t elements) const { return static_cast<size_t>(reduce_parts(elements)) * sizeof(double); }
+size_t CudaOps::reduce_scratch(int64_t elements) const { return static_cast<size_t>(update_parts(elements)) * sizeof(double); }
 
 namespace {
 
 template <bool Squares>
-void sum_tensor(const Tensor& out, const Tensor& x, const Tensor& scratch, cudaStream_t stream) {
-  const int64_t n = x.numel(), parts = reduce_parts(n);
-  with_type(x.dtype, [&](auto t) {
+void sum_batch(double* out, std::span<const Tensor> x, double* parts, cudaStream_t stream) {
+  SumArgs args{.x = {}, .n = {}, .parts = parts, .first = {}, .count = static_cast<int>(x.size())};
+  Fold fold{.out = {}, .parts = parts, .first = {}, .count = args.count};
+  bool vectors = true;
+  for (size_t i = 0; i < x.size(); ++i) {
+    args.x[i] = x[i].data;
+    args.n[i] = x[i].numel();
+    vectors = vectors && aligned({x[i].data});
+    fold.out[i] = out + i;
+    args.first[i + 1] = fold.first[i + 1] = args.first[i] + static_cast<int>(reduce_parts(args.n[i]));
+  }
+  with_type(x[0].dtype, [&](auto t) {
     using T = decltype(t);
-    const auto kernel = aligned({x.data}) ? sum_parts_kernel<T, Squares, true> : sum_parts_kernel<T, Squares, false>;
-    launch(kernel, grid_of(parts, 1), kBlock, stream, scratch.as<double>(), x.as<T>(), n);
+    const auto kernel = vectors ? sum_parts_kernel<T, Squares, true> : sum_parts_kernel<T, Squares, false>;
+    launch(kernel, grid_of(args.first[args.count], 1), kBlock, stream, args);
   });
-  fold_parts(out.as<double>(), scratch.as<double>(), parts, stream);
+  fold_parts(fold, stream);
 }
 
 }  // namespace
 
-void CudaOps::do_sum_squares(Tensor out, Tensor x, Tensor scratch) { sum_tensor<true>(out, x, scratch, stream()); }
+// As many neighbours as one launch takes and as are of one type and alignment; the sums do not depend on who is in it.
+void CudaOps::do_sum_squares_each(Tensor out, std::span<const Tensor> x, Tensor scratch) {
+  const auto like = [](const Tensor& a, const Tensor& b) { return a.dtype == b.dtype && aligned({a.data}) == aligned({b.data}); };
+  for (size_t begin = 0; begin < x.size();) {
+    size_t end = begin + 1;
+    while (end < x.size() && end - begin < kBatch && like(x[begin], x[end])) ++end;
+    sum_batch<true>(out.as<double>() + begin, x.subspan(begin, end - begin), scratch.as<double>(), stream());
+    begin = end;
+  }
+}
+
+void CudaOps::do_sum_squares(Tensor out, Tensor x, Tensor scratch) { do_sum_squares_each(out, {&x, 1}, scratch); }
 
 void CudaOps::do_sum(Tensor out, Tensor x, Tensor scratch) {
-  if (x.dtype != DType::f64) return sum_tensor<false>(out, x, scratch, stream());
+  if (x.dtype != DType::f64) return sum_batch<false>(out.as<double>(), {&x, 1}, scratch.as<double>(), stream());
   launch(sum_kernel, dim3(1), 1, stream(), out.as<double>(), x.as<double>(), x.numel());
 }
 

@@ -12,7 +12,9 @@ size_t NullOps::rmsnorm_bwd_scratch(int64_t rows, int64_t width) const {
   return scratch_model_ ? scratch_model_->rmsnorm_bwd_scratch(rows, width) : 0;
 }
 
-size_t NullOps::embed_bwd_scratch(int64_t tokens) const { return scratch_model_ ? scratch_model_->embed_bwd_scratch(tokens) : 0; }
+size_t NullOps::embed_bwd_scratch(int64_t tokens, int64_t width) const {
+  return scratch_model_ ? scratch_model_->embed_bwd_scratch(tokens, width) : 0;
+}
 
 size_t NullOps::reduce_scratch(int64_t elements) const { return scratch_model_ ? scratch_model_->reduce_scratch(elements) : 0; }
 

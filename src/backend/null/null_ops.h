@@ -14,7 +14,7 @@ class NullOps : public Ops {
   size_t matmul_scratch(const MatmulShape& s) const override;
   size_t attention_scratch(const AttentionShape& s, DType dtype, bool backward) const override;
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
-  size_t embed_bwd_scratch(int64_t tokens) const override;
+  size_t embed_bwd_scratch(int64_t tokens, int64_t width) const override;
   size_t reduce_scratch(int64_t elements) const override;
 
  protected:
