@@ -39,17 +39,34 @@ std::string label(const MatmulShape& s) {
 
 }  // namespace
 
-Ops::Timed::Timed(Ops* ops, OpCost* op, OpCost* detail) : ops_(ops), op_(op), detail_(detail), start_(op == nullptr ? 0 : now()) {}
+Ops::Timed::Timed(Ops* ops, OpCost* op, OpCost* detail)
+    : ops_(ops), op_(op), detail_(detail), start_(op == nullptr ? 0 : ops->mark_time()) {}
 
 Ops::Timed::~Timed() {
   if (op_ == nullptr) return;
   try {
-    ops_->finish();
+    ops_->spans_.push_back({op_, detail_, start_, ops_->mark_time()});
   } catch (const Error&) {  // a device's errors stay: its next call throws it again, from where one may throw
   }
-  const double elapsed = now() - start_;
-  op_->seconds += elapsed;
-  if (detail_ != nullptr) detail_->seconds += elapsed;
+}
+
+size_t Ops::mark_time() {
+  finish();
+  marks_.push_back(now());
+  return marks_.size() - 1;
+}
+
+double Ops::seconds_between(size_t from, size_t to) { return marks_[to] - marks_[from]; }
+
+void Ops::collect_times() {
+  finish();
+  for (const Span& s : spans_) {
+    const double seconds = seconds_between(s.from, s.to);
+    s.op->seconds += seconds;
+    if (s.detail != nullptr) s.detail->seconds += seconds;
+  }
+  spans_.clear();
+  forget_marks();
 }
 
 Ops::Timed Ops::count(OpKind kind, double flops, double bytes, const MatmulShape* shape) {

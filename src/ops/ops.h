@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/rng.h"
 #include "ops/cost.h"
@@ -150,10 +151,14 @@ class Ops {
   void checksum(Tensor out /*(2) i32*/, Tensor x);
 
   const Cost& cost() const { return cost_; }
-  void reset_cost() { cost_ = {}; }
-  // Also measure wall time per op, and per shape for matmul. A backend that returns early then waits after every op.
+  void reset_cost() {
+    cost_ = {};
+    spans_.clear();
+  }
+  // Also measure time per op, and per shape for matmul. What was measured is in cost() after collect_times().
   void set_timing(bool on) { timing_ = on; }
   bool timing() const { return timing_; }
+  void collect_times();
 
   // Bytes of scratch an op needs beyond its arguments, a pure function of shape (and of this machine's backend).
   virtual size_t matmul_scratch(const MatmulShape&) const { return 0; }
@@ -166,6 +171,11 @@ class Ops {
   virtual void finish() {}
 
  protected:
+  // Moments in the order of the work, numbered from 0; a backend that returns early marks them in its own queue.
+  virtual size_t mark_time();
+  virtual double seconds_between(size_t from, size_t to);  // of marks, when their work is done
+  virtual void forget_marks() { marks_.clear(); }
+
   explicit Ops(Region& temp) : temp_(temp) {}
 
   virtual void do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) = 0;
@@ -200,7 +210,13 @@ class Ops {
   virtual void do_checksum(Tensor out, Tensor x, Tensor scratch) = 0;
 
  private:
-  // Adds its lifetime to the op's seconds when timing is on.
+  // The time of one op, still to be added to the op's seconds.
+  struct Span {
+    OpCost* op;
+    OpCost* detail;  // or null
+    size_t from, to;
+  };
+  // Keeps its lifetime as a span when timing is on.
   class Timed {
    public:
     Timed(Ops* ops, OpCost* op, OpCost* detail);
@@ -212,7 +228,7 @@ class Ops {
     Ops* ops_;
     OpCost* op_;
     OpCost* detail_;
-    double start_ = 0;
+    size_t start_ = 0;
   };
 
   [[nodiscard]] Timed count(OpKind kind, double flops, double bytes, const MatmulShape* shape = nullptr);
@@ -222,6 +238,8 @@ class Ops {
   Region& temp_;
   Cost cost_;
   bool timing_ = false;
+  std::vector<Span> spans_;
+  std::vector<double> marks_;
 };
 
 }  // namespace hlat

@@ -90,4 +90,27 @@ double measure_peak(Backend& backend, DType compute) {
   return best;
 }
 
+double measure_copy(Backend& backend) {
+  constexpr int64_t kElements = int64_t{64} << 20;
+  constexpr int kTimes = 5;
+  Device& device = backend.device();
+  MemoryPlan plan;
+  plan.bytes[static_cast<size_t>(Purpose::temp)] = 2 * kElements * sizeof(float);
+  PlannedMemory memory(device, plan);
+  Region& temp = memory.memory()[Purpose::temp];
+  const Tensor from = temp.alloc(DType::f32, {kElements}, "copy from"), to = temp.alloc(DType::f32, {kElements}, "copy to");
+  const auto ops = backend.make_ops(temp);
+  ops->fill(from, 1);
+  double best = 0;
+  for (int i = 0; i <= kTimes; ++i) {  // the first touches the memory
+    ops->finish();
+    const auto start = std::chrono::steady_clock::now();
+    ops->cast(to, from);
+    ops->finish();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    best = std::max(best, static_cast<double>(from.bytes() + to.bytes()) / seconds);
+  }
+  return best;
+}
+
 }  // namespace hlat

@@ -30,4 +30,7 @@ class MatmulRate {
 // the f32 kernel, whose rate then holds.
 double measure_peak(Backend& backend, DType compute);
 
+// Bytes read and written per second by a copy that no cache holds: the ceiling of ops that compute little.
+double measure_copy(Backend& backend);
+
 }  // namespace hlat

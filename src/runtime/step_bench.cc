@@ -101,6 +101,7 @@ StepBench bench_step(const Config& config, Backend& backend, Comm& world, int64_
     b.best_flops = sum_over(mesh, rate.best());
     b.hfu = sum_over(mesh, plan.executed_flops()) / b.peak_flops / median(times);
     b.step_s = median(times);
+    ops->collect_times();
     b.ops = ops->cost();
     b.used_bytes = planned.memory().high_water().total();
   }
@@ -113,6 +114,7 @@ StepBench bench_step(const Config& config, Backend& backend, Comm& world, int64_
     }
   for (auto& [name, c] : b.ops.matmuls) scale(c, 1.0 / static_cast<double>(steps));
   b.tokens_per_step = plan.tokens_per_step;
+  if (per_op) b.copy_bytes = measure_copy(backend);
   b.planned_bytes = plan.memory.total();
   b.tokens_per_s = static_cast<double>(plan.tokens_per_step) / b.step_s;
   b.mfu = b.tokens_per_s * plan.model_flops_per_token / b.peak_flops;
@@ -149,12 +151,17 @@ std::string bench_text(const Config& config, const StepBench& b) {
   s += fmt::format("memory         planned {}, used {}\n", format_bytes(b.planned_bytes), format_bytes(b.used_bytes));
   s += comm_text(b);
   if (!b.per_op) return s;
-  s += fmt::format("\n{:<32} {:>7} {:>10} {:>7} {:>10} {:>9} {:>8}\n", "op", "calls", "ms", "share", "GFLOP/s", "GB/s", "of peak");
+  s += fmt::format("copy rate      {:.1f} GB/s, read and written\n", b.copy_bytes * 1e-9);
+  s += fmt::format("\n{:<32} {:>7} {:>10} {:>7} {:>10} {:>9} {:>15}\n", "op", "calls", "ms", "share", "GFLOP/s", "GB/s", "of its ceiling");
+  // The ceiling of an op is the one it comes nearer to: the matmul rate for its arithmetic, the copy rate for its bytes.
+  const double matmul_rate = b.peak_flops / static_cast<double>(b.mesh.ranks());
   const auto row = [&](std::string_view name, const OpCost& c) {
     if (c.calls == 0) return;
-    s += fmt::format("{:<32} {:>7} {:>10.2f} {:>6.1f}% {:>10.1f} {:>9.1f} {:>7.1f}%\n", name, c.calls, c.seconds * 1e3,
-                     100 * c.seconds / b.step_s, c.flops / c.seconds * 1e-9, c.bytes / c.seconds * 1e-9,
-                     100 * c.flops / c.seconds / b.peak_flops);
+    const double flops = c.flops / c.seconds, bytes = c.bytes / c.seconds;
+    const bool computes = flops / matmul_rate > bytes / b.copy_bytes;
+    s += fmt::format("{:<32} {:>7} {:>10.2f} {:>6.1f}% {:>10.1f} {:>9.1f} {:>7} {:>6.1f}%\n", name, c.calls, c.seconds * 1e3,
+                     100 * c.seconds / b.step_s, flops * 1e-9, bytes * 1e-9, computes ? "matmul" : "copy",
+                     100 * (computes ? flops / matmul_rate : bytes / b.copy_bytes));
   };
   for (int k = 0; k < kOpKinds; ++k) row(name_of(static_cast<OpKind>(k)), b.ops.op[static_cast<size_t>(k)]);
   for (const auto& [name, c] : b.ops.matmuls) row("  matmul " + name, c);
@@ -180,6 +187,7 @@ nlohmann::ordered_json bench_json(const Config& config, const StepBench& b) {
   for (const AxisTraffic& a : b.traffic)
     if (a.size > 1) j["bytes_sent"][a.axis] = a.traffic.bytes_sent();
   if (!b.per_op) return j;
+  j["copy_bytes_per_s"] = b.copy_bytes;
   const auto add = [&](const std::string& name, const OpCost& c) {
     if (c.calls > 0) j["ops"][name] = {{"calls", c.calls}, {"seconds", c.seconds}, {"flops", c.flops}, {"bytes", c.bytes}};
   };

@@ -18,6 +18,7 @@ struct StepBench {
   double tokens_per_s = 0, mfu = 0, hfu = 0;
   double peak_flops = 0;  // matmul rate: median of repetitions taken before, between and after the steps
   double best_flops = 0;  // the fastest of them
+  double copy_bytes = 0;  // per second, read and written; of one rank, measured with per_op
   size_t planned_bytes = 0, used_bytes = 0;
   double comm_s = 0, comm_wait_s = 0;  // per step: time of all communication, and what of it computation waited for
   std::vector<AxisTraffic> traffic;    // per step

@@ -52,6 +52,22 @@ std::string CudaBackend::describe() const {
                      context_->attention.describe());
 }
 
+CudaOps::~CudaOps() {
+  for (const cudaEvent_t mark : events_) cudaEventDestroy(mark);
+}
+
+size_t CudaOps::mark_time() {
+  if (marked_ == events_.size()) HLAT_CUDA(cudaEventCreate(&events_.emplace_back()));
+  HLAT_CUDA(cudaEventRecord(events_[marked_], stream()));
+  return marked_++;
+}
+
+double CudaOps::seconds_between(size_t from, size_t to) {
+  float milliseconds = 0;
+  HLAT_CUDA(cudaEventElapsedTime(&milliseconds, events_[from], events_[to]));
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
 void CudaOps::finish() { HLAT_CUDA(cudaStreamSynchronize(stream())); }
 
 }  // namespace hlat

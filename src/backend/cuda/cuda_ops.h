@@ -32,9 +32,13 @@ class CudaOps final : public Ops {
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
   size_t embed_bwd_scratch(int64_t tokens, int64_t width) const override;
   size_t reduce_scratch(int64_t elements) const override;
+  ~CudaOps() override;
   void finish() override;
 
  protected:
+  size_t mark_time() override;
+  double seconds_between(size_t from, size_t to) override;
+  void forget_marks() override { marked_ = 0; }
   void do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) override;
   void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first, Tensor scratch) override;
   void do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) override { context_->matmul.run(c, a, b, s, scratch); }
@@ -78,6 +82,8 @@ class CudaOps final : public Ops {
   cudaStream_t stream() const { return context_->stream; }
 
   std::shared_ptr<CudaContext> context_;
+  std::vector<cudaEvent_t> events_;  // kept for the next time
+  size_t marked_ = 0;               // of them in use
 };
 
 }  // namespace hlat
