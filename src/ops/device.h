@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ops/ops.h"
+#include "tensor/copy_stream.h"
 #include "tensor/region.h"
 
 namespace hlat {
@@ -18,6 +19,8 @@ class Device {
   virtual void upload(Tensor dst, const void* host) = 0;
   virtual void download(void* host, Tensor src) = 0;
   virtual size_t memory_available() const = 0;  // bytes a new run could take now
+  // Copies beside the device's work. Null: its memory is the host's own, and its work is done when a call returns.
+  virtual std::unique_ptr<CopyStream> make_copy_stream() { return nullptr; }
 };
 
 // A concrete backend, as the composition root hands it to the trainer.
@@ -27,6 +30,8 @@ class Backend {
   virtual Device& device() = 0;
   virtual std::unique_ptr<Ops> make_ops(Region& temp) = 0;
   virtual std::string describe() const = 0;  // one line for the log
+  // Names the device among all of all hosts, so that ranks find out who shares one. Empty: the host itself.
+  virtual std::string device_id() const { return {}; }
 };
 
 // Memory with every region sized from a plan, freed with this object.

@@ -52,6 +52,18 @@ std::string CudaBackend::describe() const {
                      context_->attention.describe());
 }
 
+std::string CudaBackend::device_id() const {
+  cudaDeviceProp properties{};
+  HLAT_CUDA(cudaGetDeviceProperties(&properties, context_->device));
+  std::string id = "GPU-";
+  for (const char byte : properties.uuid.bytes) id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return id;
+}
+
+int CudaBackend::index() const { return device_->index(); }
+
+void* CudaBackend::stream() const { return device_->stream(); }
+
 void CudaOps::finish() { HLAT_CUDA(cudaStreamSynchronize(stream())); }
 
 }  // namespace hlat

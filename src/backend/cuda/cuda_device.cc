@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/cuda/cuda_check.h"
+#include "backend/cuda/cuda_copy_stream.h"
 #include "base/format.h"
 
 namespace hlat {
@@ -74,5 +75,7 @@ size_t CudaDevice::memory_available() const {
   HLAT_CUDA(cudaMemGetInfo(&free, &total));
   return free;
 }
+
+std::unique_ptr<CopyStream> CudaDevice::make_copy_stream() { return std::make_unique<CudaCopyStream>(index_, stream_); }
 
 }  // namespace hlat
