@@ -98,6 +98,34 @@ void collect(const ParamStore& params, Device& device, LayoutResult& result) {
 
 }  // namespace
 
+void train_rank(const Config& config, int64_t steps, const LayoutRank& on, const AfterStep& after, LayoutResult& result,
+                std::mutex& mutex) {
+  Device& device = on.backend.device();
+  Region measuring;
+  const auto scratch_model = on.backend.make_ops(measuring);
+  const Plan plan = dry_run(config, scratch_model.get(), on.rank, on.memory);
+  PlannedMemory memory(device, plan.memory);
+  const auto ops = on.backend.make_ops(memory.memory()[Purpose::temp]);
+  StepRunner runner(config, precision_of(config.train.precision), on.mesh, memory.memory(), *ops, &device);
+  runner.init_weights();
+  std::vector<StepResult> mine;
+  for (int64_t step = 1; step <= steps; ++step) {
+    mine.push_back(
+        runner.step(step, config.optim.lr, [&](int64_t first, int32_t* in, int32_t* out) { lane_batch(config, step, first, in, out); }));
+    if (after) after(runner, step);
+  }
+  const std::lock_guard lock(mutex);
+  EXPECT_NO_THROW(check_plan(plan.memory, memory.memory().high_water())) << "rank " << on.rank;
+  EXPECT_EQ(plan.host_bytes, on.mesh.host_bytes()) << "rank " << on.rank;
+  if (result.steps.empty()) result.steps = mine;
+  for (size_t i = 0; i < mine.size(); ++i) {
+    EXPECT_EQ(mine[i].loss, result.steps[i].loss) << "rank " << on.rank;
+    EXPECT_EQ(mine[i].grad_norm, result.steps[i].grad_norm) << "rank " << on.rank;
+    EXPECT_EQ(mine[i].param_norm, result.steps[i].param_norm) << "rank " << on.rank;
+  }
+  collect(runner.params(), device, result);
+}
+
 LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& after, const WrapComm& wrap,
                         const MakeBackend& make_backend) {
   LayoutResult result;
@@ -113,29 +141,7 @@ LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& af
       if (staged) comm = std::make_unique<StagedComm>(std::move(comm), [&] { return device.make_copy_stream(); });
       return comm;
     });
-    Region measuring;
-    const auto scratch_model = backend->make_ops(measuring);
-    const Plan plan = dry_run(config, scratch_model.get(), world.rank(), staged ? CommMemory::staged : CommMemory::host);
-    PlannedMemory memory(device, plan.memory);
-    const auto ops = backend->make_ops(memory.memory()[Purpose::temp]);
-    StepRunner runner(config, precision_of(config.train.precision), mesh, memory.memory(), *ops, &device);
-    runner.init_weights();
-    std::vector<StepResult> mine;
-    for (int64_t step = 1; step <= steps; ++step) {
-      mine.push_back(
-          runner.step(step, config.optim.lr, [&](int64_t first, int32_t* in, int32_t* out) { lane_batch(config, step, first, in, out); }));
-      if (after) after(runner, step);
-    }
-    const std::lock_guard lock(mutex);
-    EXPECT_NO_THROW(check_plan(plan.memory, memory.memory().high_water())) << "rank " << world.rank();
-    EXPECT_EQ(plan.host_bytes, mesh.host_bytes()) << "rank " << world.rank();
-    if (result.steps.empty()) result.steps = mine;
-    for (size_t i = 0; i < mine.size(); ++i) {
-      EXPECT_EQ(mine[i].loss, result.steps[i].loss) << "rank " << world.rank();
-      EXPECT_EQ(mine[i].grad_norm, result.steps[i].grad_norm) << "rank " << world.rank();
-      EXPECT_EQ(mine[i].param_norm, result.steps[i].param_norm) << "rank " << world.rank();
-    }
-    collect(runner.params(), device, result);
+    train_rank(config, steps, {mesh, world.rank(), *backend, staged ? CommMemory::staged : CommMemory::host}, after, result, mutex);
   });
   for (const auto& [name, values] : result.weights)
     EXPECT_EQ(std::count(values.begin(), values.end(), kUnset), 0) << name << " has elements that no rank holds";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -46,6 +47,16 @@ using AfterStep = std::function<void(StepRunner& runner, int64_t step)>;
 
 // Stands between a rank of the mesh and the comm of one of its axes, for tests that plant faults.
 using WrapComm = std::function<std::unique_ptr<Comm>(std::unique_ptr<Comm> comm, int rank)>;
+
+// One rank's part of run_layout, on its mesh: trains and adds what it came to. memory: where the mesh's tensors lie. Ranks that are threads
+// share result and mutex.
+struct LayoutRank {
+  const Mesh& mesh;
+  int rank = 0;
+  Backend& backend;
+  CommMemory memory = CommMemory::host;
+};
+void train_rank(const Config& config, int64_t steps, const LayoutRank& on, const AfterStep& after, LayoutResult& result, std::mutex& mutex);
 
 // Makes the backend of one rank. Ranks whose device has memory of its own exchange tensors through the host's.
 using MakeBackend = std::function<std::unique_ptr<Backend>()>;

@@ -14,13 +14,14 @@
 #include "support/fake_device.h"
 #include "support/host_memory.h"
 #include "support/message_of.h"
+#include "support/test_device.h"
 
 namespace hlat::test {
 namespace {
 
 constexpr double kLimit = 120;  // seconds until a deadlock becomes an error
 
-std::unique_ptr<Comm> staged(std::unique_ptr<Comm> inner, FakeDevice& device) {
+std::unique_ptr<Comm> staged(std::unique_ptr<Comm> inner, Device& device) {
   return std::make_unique<StagedComm>(std::move(inner), [&device] { return device.make_copy_stream(); });
 }
 
@@ -38,6 +39,19 @@ TEST_P(StagedSizes, HaveEveryPropertyOfATransport) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, StagedSizes, ::testing::Values(1, 2, 3, 5));
+
+TEST(Cuda, StagedGroupsHaveEveryPropertyOfATransport) {
+  if (!has_gpu()) GTEST_SKIP() << "no GPU: ranks that share one are not tested";
+  for (const int ranks : {2, 5})
+    run_thread_ranks(
+        ranks,
+        [](Comm& world) {
+          const auto backend = cuda_backend(false);
+          DeviceSide comm(staged(world.split(0, world.rank(), "world"), backend->device()), backend->device());
+          check_all(comm);
+        },
+        kLimit);
+}
 
 // Tensors of several pieces: many rows, rows longer than a piece, uneven shares, fewer rows than ranks.
 TEST(StagedComm, LargeTensorsHaveTheBitsOfTheHostPath) {
