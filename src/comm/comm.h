@@ -114,6 +114,8 @@ class Comm {
   virtual uint64_t mark() { return 0; }
   virtual void begin_beside(uint64_t /*mark*/) {}
   virtual void end_beside() {}
+  // Returns when the device has done its work so far: to tell waiting for it from waiting for peers. From any thread.
+  virtual void await_device() {}
   // Whether calls only put work on a stream and return; then results are seen by the device's later work only after join().
   virtual bool on_stream() const { return false; }
   virtual void join() {}

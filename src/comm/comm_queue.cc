@@ -50,6 +50,7 @@ uint64_t CommQueue::submit(std::function<void(Comm&)> operation) {
 }
 
 void CommQueue::wait(uint64_t ticket) {
+  if (threaded_) comm_.await_device();
   std::unique_lock lock(mutex_);
   HLAT_CHECK(ticket <= submitted_, "{}: ticket {} of {}", comm_.name(), ticket, submitted_);
   if (finished_ < ticket) {
@@ -99,14 +100,17 @@ void CommQueue::execute(std::unique_lock<std::mutex>& lock, const Operation& ope
   std::exception_ptr error;
   if (failed_ == 0) {
     lock.unlock();
-    const double start = now();
+    double start = now();
     try {
-      if (peers_) comm_.begin_beside(operation.mark);
+      if (peers_) {
+        comm_.begin_beside(operation.mark);
+        start = now();
+      }
       operation.run(comm_);
-      if (peers_) comm_.end_beside();
     } catch (...) {
       error = std::current_exception();
     }
+    if (peers_) comm_.end_beside();
     const double elapsed = now() - start;
     lock.lock();
     busy_s_ += elapsed;

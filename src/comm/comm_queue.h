@@ -31,7 +31,8 @@ class CommQueue {
   void wait(uint64_t ticket);                             // until this operation and all before it are done
   void wait_all();
 
-  // Time inside operations, and callers' time inside wait (inline operations count as both): 1 - waited / busy is hidden.
+  // Time inside operations, and callers' time inside wait (inline operations count as both): 1 - waited / busy is hidden. Waiting for
+  // the device's own work counts as neither.
   double busy_s() const;
   double waited_s() const;
 

@@ -60,7 +60,7 @@ void StagedComm::begin() {
 }
 
 void StagedComm::begin_beside(uint64_t mark) {
-  copies_->wait_for(mark);
+  copies_->await(mark);
   beside_ = true;
 }
 

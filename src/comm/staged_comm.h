@@ -37,6 +37,7 @@ class StagedComm final : public Comm {
 
   uint64_t mark() override { return copies_->mark(); }
   void begin_beside(uint64_t mark) override;
+  void await_device() override { copies_->await(copies_->mark()); }
   void end_beside() override { beside_ = false; }
 
  protected:

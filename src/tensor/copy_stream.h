@@ -1,5 +1,5 @@
 // Copies between a device's memory and pinned memory of the host, on a stream beside the device's work, in the order they are asked for.
-// One thread at a time uses a CopyStream; only mark() may be called beside it, by the thread that gives the device its work.
+// One thread at a time uses a CopyStream; only mark() and await() may be called beside it, by the thread that gives the device its work.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,7 @@ class CopyStream {
   // A point in the device's work: all that it was given so far. Each is waited for once, at most.
   virtual uint64_t mark() = 0;
   virtual void wait_for(uint64_t mark) = 0;  // later copies start after that point; returns at once
+  virtual void await(uint64_t mark) = 0;     // returns when the device has come to that point
 
   virtual void fetch(void* host, const void* device, size_t bytes) = 0;
   virtual void put(void* device, const void* host, size_t bytes) = 0;

@@ -164,19 +164,22 @@ class FakeCopyStream final : public CopyStream {
     marks_[++next_mark_] = device_.work().record();
     return next_mark_;
   }
-  void wait_for(uint64_t mark) override {
-    const std::lock_guard lock(mutex_);
-    const auto found = marks_.find(mark);
-    HLAT_CHECK(found != marks_.end(), "mark {} is not there, or was waited for", mark);
-    copies_.wait_for(found->second);
-    marks_.erase(found);
-  }
+  void wait_for(uint64_t mark) override { copies_.wait_for(take(mark)); }
+  void await(uint64_t mark) override { take(mark).wait(); }
   void fetch(void* host, const void* device, size_t bytes) override { move(pinned(host, bytes), device_.real(device), bytes); }
   void put(void* device, const void* host, size_t bytes) override { move(device_.real(device), pinned(host, bytes), bytes); }
   void copy(void* device, const void* from, size_t bytes) override { move(device_.real(device), device_.real(from), bytes); }
   void finish() override { copies_.finish(); }
 
  private:
+  std::shared_future<void> take(uint64_t mark) {
+    const std::lock_guard lock(mutex_);
+    const auto found = marks_.find(mark);
+    HLAT_CHECK(found != marks_.end(), "mark {} is not there, or was waited for", mark);
+    std::shared_future<void> point = std::move(found->second);
+    marks_.erase(found);
+    return point;
+  }
   void move(void* to, const void* from, size_t bytes) {
     copies_.enqueue([=] { FakeDevice::copy(to, from, bytes); });
   }

@@ -13,6 +13,7 @@ class HostCopies final : public CopyStream {
   void free_pinned(std::byte* p) override { delete[] p; }
   uint64_t mark() override { return 0; }
   void wait_for(uint64_t /*mark*/) override {}
+  void await(uint64_t /*mark*/) override {}
   void fetch(void* host, const void* device, size_t bytes) override { move(host, device, bytes); }
   void put(void* device, const void* host, size_t bytes) override { move(device, host, bytes); }
   void copy(void* device, const void* from, size_t bytes) override { move(device, from, bytes); }
@@ -26,6 +27,8 @@ class HostCopies final : public CopyStream {
 
 class StagedHostBackend final : public Backend {
  public:
+  explicit StagedHostBackend(std::string device_id = "a device") : id_(std::move(device_id)) {}
+  std::string device_id() const override { return id_; }
   Device& device() override { return device_; }
   std::unique_ptr<Ops> make_ops(Region& temp) override { return cpu_.make_ops(temp); }
   std::string describe() const override { return cpu_.describe(); }
@@ -45,6 +48,7 @@ class StagedHostBackend final : public Backend {
     Device& host_;
   };
 
+  std::string id_;
   CpuBackend cpu_{CpuOptions{.threads = 1, .isa = "auto"}};
   CopiedDevice device_{cpu_.device()};
 };

@@ -116,8 +116,10 @@ TEST(StagedComm, OnAQueueOperationsGoOnBesideTheDevice) {
           device.upload(t, mine.data());
           const uint64_t ticket = queue.submit([t](Comm& c) { c.all_reduce(t); });
           device.work().wait_for(gate.get_future().share());
-          queue.wait(ticket);
+          for (int ms = 0; queue.busy_s() == 0 && ms < 30000; ++ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          EXPECT_GT(queue.busy_s(), 0) << "the operation has not ended beside the device's later work";
           gate.set_value();
+          queue.wait(ticket);
         }
         comm->all_reduce(t);  // in order again
         std::vector<float> sum(mine.size());

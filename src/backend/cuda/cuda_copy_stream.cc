@@ -54,15 +54,30 @@ uint64_t CudaCopyStream::mark() {
   return next_mark_++;
 }
 
-// A wait holds for what the event stood for at that moment, so the event may be recorded anew at once.
-void CudaCopyStream::wait_for(uint64_t mark) {
-  use();
+cudaEvent_t CudaCopyStream::take(uint64_t mark) {
   const std::lock_guard lock(mutex_);
   const auto found = marks_.find(mark);
   HLAT_CHECK(found != marks_.end(), "no mark {}", mark);
-  HLAT_CUDA(cudaStreamWaitEvent(copies_, found->second, 0));
-  free_.push_back(found->second);
+  const cudaEvent_t event = found->second;
   marks_.erase(found);
+  return event;
+}
+
+// A wait holds for what the event stood for at that moment, so the event may be recorded anew at once.
+void CudaCopyStream::wait_for(uint64_t mark) {
+  use();
+  const cudaEvent_t event = take(mark);
+  HLAT_CUDA(cudaStreamWaitEvent(copies_, event, 0));
+  const std::lock_guard lock(mutex_);
+  free_.push_back(event);
+}
+
+void CudaCopyStream::await(uint64_t mark) {
+  use();
+  const cudaEvent_t event = take(mark);
+  HLAT_CUDA(cudaEventSynchronize(event));
+  const std::lock_guard lock(mutex_);
+  free_.push_back(event);
 }
 
 void CudaCopyStream::move(void* to, const void* from, size_t bytes) {

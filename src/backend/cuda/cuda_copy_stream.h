@@ -20,6 +20,7 @@ class CudaCopyStream final : public CopyStream {
   void free_pinned(std::byte* p) override;
   uint64_t mark() override;
   void wait_for(uint64_t mark) override;
+  void await(uint64_t mark) override;
   void fetch(void* host, const void* device, size_t bytes) override;
   void put(void* device, const void* host, size_t bytes) override;
   void copy(void* device, const void* from_device, size_t bytes) override;
@@ -27,6 +28,7 @@ class CudaCopyStream final : public CopyStream {
 
  private:
   void use() const;  // CUDA's current device belongs to the thread, and a queue has its own
+  cudaEvent_t take(uint64_t mark);
   void move(void* to, const void* from, size_t bytes);
 
   int device_;

@@ -1,5 +1,6 @@
 // NCCL knows no tags, and a send may last until its receive is there. So each lane of each neighbour has a communicator and a stream of
-// its own (open_ring): no message waits behind another that its receiver wants later.
+// its own (open_ring): no message waits behind another that its receiver wants later. NCCL connects ranks at the first operation, for
+// which the host waits until the peer has come to it too. So each group and link has a first one when it is made, where all are.
 #include "comm/nccl/nccl_comm.h"
 
 #include <map>
@@ -93,6 +94,8 @@ NcclComm::NcclComm(NcclShared& shared, std::unique_ptr<Comm> host)
   if (rank() == 0) HLAT_NCCL(Nccl::get().GetUniqueId(&id));
   host_->broadcast(words(id), 0);
   group_ = std::make_unique<NcclGroup>(shared_, id, rank(), size(), name());
+  group_->all_reduce(shared_.spare, 1, DType::i32);
+  group_->wait();
 }
 
 void NcclComm::do_reserve(Region& /*region*/) {
@@ -115,8 +118,14 @@ void NcclComm::open_ring() {
       if (sends) HLAT_NCCL(Nccl::get().GetUniqueId(&id));
       Request request = sends ? host_->send(words(id), to, lane) : host_->recv(words(id), from, lane);
       host_->wait(request);
-      links_[{lane, sends ? to : from, sends}] =
+      auto link =
           std::make_unique<NcclGroup>(shared_, id, sends ? 0 : 1, 2, fmt::format("{} lane {} from rank {} to {}", name(), lane, from, to));
+      if (sends)
+        link->send(shared_.spare, NcclShared::kSpareBytes, 1);
+      else
+        link->recv(shared_.spare, NcclShared::kSpareBytes, 0);
+      link->wait();
+      links_[{lane, sends ? to : from, sends}] = std::move(link);
     }
 }
 

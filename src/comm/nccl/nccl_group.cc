@@ -28,6 +28,17 @@ const std::byte* at(const void* data, int64_t offset) { return static_cast<const
 
 }  // namespace
 
+NcclShared::NcclShared(int device_index, cudaStream_t work_stream, double limit_s)
+    : device(device_index), work(work_stream), watch(limit_s) {
+  check_cuda(cudaSetDevice(device), "cudaSetDevice");
+  check_cuda(cudaMalloc(&spare, kSpareBytes), "cudaMalloc");
+}
+
+NcclShared::~NcclShared() {
+  cudaSetDevice(device);
+  cudaFree(spare);
+}
+
 NcclGroup::NcclGroup(NcclShared& shared, const ncclUniqueId& id, int rank, int size, std::string name)
     : shared_(shared), rank_(rank), size_(size), name_(std::move(name)) {
   check_cuda(cudaSetDevice(shared_.device), "cudaSetDevice");
@@ -71,6 +82,11 @@ cudaEvent_t NcclGroup::take_event() {
   const cudaEvent_t e = free_.back();
   free_.pop_back();
   return e;
+}
+
+void NcclGroup::wait() {
+  check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  shared_.watch.check();
 }
 
 void NcclGroup::after_work() {

@@ -17,10 +17,16 @@ namespace hlat {
 
 // What all groups of one rank share.
 struct NcclShared {
-  NcclShared(int device_index, cudaStream_t work_stream, double limit_s) : device(device_index), work(work_stream), watch(limit_s) {}
+  NcclShared(int device_index, cudaStream_t work_stream, double limit_s);
+  ~NcclShared();
+  NcclShared(const NcclShared&) = delete;
+  NcclShared& operator=(const NcclShared&) = delete;
+
   int device;
   cudaStream_t work;
+  void* spare = nullptr;  // kSpareBytes of the device, for first messages
   StreamWatch watch;
+  static constexpr size_t kSpareBytes = 256;
 };
 
 class NcclGroup final : public WatchedStream {
@@ -29,6 +35,7 @@ class NcclGroup final : public WatchedStream {
   NcclGroup(NcclShared& shared, const ncclUniqueId& id, int rank, int size, std::string name);
   ~NcclGroup() override;
 
+  void wait();         // until all operations are done
   void after_work();   // later operations start after the work so far
   void before_work();  // later work starts after the operations so far
   // A point after the operations so far, to be waited for by the work stream once.
