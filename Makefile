@@ -28,8 +28,9 @@ test: ## build everything and run the fast tests
 test-gpu: ## build, then run the tests of the cuda backend on this machine's GPU
 	@tools/setup.sh build test
 	@tools/setup_cuda.sh
-	@tools/build.sh release unit_tests
+	@tools/build.sh release all
 	@build/tests/unit_tests --gtest_brief=1 --gtest_filter='*cuda*:Cuda.*'
+	@$(CTEST) --preset release -R 'cuda|Cuda|nccl|Nccl' -L 'unit|dist' -E 'Conformance|LayoutEquivalenceOnGpu' --output-log build/ctest-gpu.log
 
 test-asan: ## unit tests with address and undefined-behaviour sanitizers
 	@tools/setup.sh build test

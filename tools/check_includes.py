@@ -40,6 +40,8 @@ TRANSPORT_USERS = {
     "comm/mpi_comm.h": {"runtime"},
     "comm/null_comm.h": {"runtime", "plan"},
     "comm/self_comm.h": {"runtime", "plan"},
+    "comm/staged_comm.h": {"runtime"},
+    "comm/nccl/nccl_comm.h": {"runtime"},
 }
 
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|curand|cusparse|cusolver|cufft|nvrtc|nvToolsExt|nvtx|nccl|nvml|cub/|cute/|cutlass/|thrust/|cooperative_groups)")

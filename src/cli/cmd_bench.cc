@@ -26,7 +26,7 @@ void run(const Args& args, bool per_op) {
   Session session(launch, config.parallel.timeout_s);
   run_on_ranks(session, config, 0, [&] {
     const auto backend = make_backend(config.device, session.place());
-    const StepBench bench = bench_step(config, *backend, session.world(), args.steps, per_op);
+    const StepBench bench = bench_step(config, *backend, session.world(), session.local_ranks(), args.steps, per_op);
     if (session.rank() != 0) return;
     if (args.json)
       fmt::print("{}\n", bench_json(config, bench).dump(2));

@@ -13,6 +13,7 @@
 #include "plan/devices.h"
 #include "plan/report.h"
 #include "runtime/backends.h"
+#include "runtime/device_comm.h"
 #include "runtime/planner.h"
 
 namespace hlat {
@@ -42,16 +43,18 @@ void run(const Args& args) {
   const bool here = args.device.empty();
   const int local = here ? ranks : 1;  // without a named device, all ranks would run on this machine
   const auto backend = make_backend(config.device, {.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / local)});
-  Fit fit = fit_here(*backend, local);
+  const CommHere comm = here ? comm_here(config, *backend, ranks) : CommHere{};
+  Fit fit = fit_here(*backend, comm.sharing);
   if (!here) fit = {.device = args.device, .available = find_device(args.device).memory_bytes};
   // A named device is planned without scratch: how much its libraries take is not known here.
-  const Planner planner(*backend);
+  const Planner planner(*backend, comm.memory);
   const Ops* scratch = here ? planner.scratch_model() : nullptr;
-  const std::vector<Plan> plans = args.rank >= 0 ? std::vector{dry_run(config, scratch, args.rank)} : plan_stages(config, scratch);
+  const std::vector<Plan> plans =
+      args.rank >= 0 ? std::vector{dry_run(config, scratch, args.rank, comm.memory)} : plan_stages(config, scratch, comm.memory);
   if (args.json)
     fmt::print("{}\n", plan_json(config, plans, fit).dump(2));
   else
-    fmt::print("{}\n{}", plan_table(config, plans), fit_text(config, plans, fit, scratch));
+    fmt::print("{}\n{}", plan_table(config, plans), fit_text(config, plans, fit, scratch, comm.memory));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "config/resolve.h"
 #include "plan/report.h"
 #include "runtime/backends.h"
+#include "runtime/device_comm.h"
 #include "runtime/peak.h"
 #include "runtime/planner.h"
 #include "train/trainer.h"
@@ -82,26 +83,29 @@ std::unique_ptr<RunFolder> open_folder(const Config& config, const Session& sess
 void run_rank(const Args& args, const Config& config, const EmbeddedCorpus& corpus, const Session& session, int64_t& step) {
   const bool leads = session.rank() == 0;
   const auto backend = make_backend(config.device, session.place());
-  const Planner planner(*backend);
+  DeviceComm comm(config, *backend, session.world(), session.local_ranks());
+  const Planner planner(*backend, comm.memory());
   std::vector<Plan> stages;
   if (leads) {
     stages = planner.stages(config);
     // Other ranks are waiting where the mesh is made, and end with this one.
-    const Fit fit = fit_here(*backend, session.local_ranks());
-    if (!fit.fits(fullest(stages))) fail("{}", fit_text(config, stages, fit, planner.scratch_model()));
+    const Fit fit = fit_here(*backend, comm.sharing());
+    if (!fit.fits(fullest(stages))) fail("{}", fit_text(config, stages, fit, planner.scratch_model(), comm.memory()));
   }
   const Plan plan = planner.rank(config, session.rank());
   const double peak = measure_peak(*backend, precision_of(config.train.precision).compute);
   const TrainPlan train_plan{.memory = plan.memory,
+                             .host_bytes = plan.host_bytes,
                              .model_flops_per_token = plan.model_flops_per_token,
                              .executed_flops_per_step = plan.executed_flops(),
                              .peak_flops = peak};
-  const Mesh mesh(config, session.world());
+  const Mesh mesh = comm.make_mesh();
   if (!leads) {
     train(config, train_plan, *backend, mesh, corpus, {}, step);
     return;
   }
-  const std::string machine = backend->describe() + (session.world().size() > 1 ? ", each rank" : "");
+  const std::string machine =
+      backend->describe() + (session.world().size() > 1 ? ", each rank" : "") + (comm.describe().empty() ? "" : "\n" + comm.describe());
   const auto folder = open_folder(config, session, machine, stages, peak);
   Progress progress(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
   const TrainSummary summary = train(config, train_plan, *backend, mesh, corpus, {folder.get(), &progress}, step);

@@ -1,11 +1,13 @@
 // Communication of a group of ranks. The front checks the contract, counts traffic, and builds every collective from
 // messages, in one fixed order: sums are taken in rank order in f32 (f64 for f64) and rounded once, so every rank gets
 // the same bits, in every run, whatever the transport. A transport (self, thread, mpi) only moves messages; `null` moves
-// nothing and has any size, for the dry run. Calls of one Comm come from one thread at a time, in the same order on all
+// nothing and has any size, for the dry run. For tensors on a device `staged` takes them through the host and another
+// group, and `nccl` has collectives of its own. Calls of one Comm come from one thread at a time, in the same order on all
 // its ranks.
 //
-// Staging: sums need room for the messages of the peers. It is reserved once from the comm region (reserve): its size is
-// a function of the group's size alone. A group of one checks the contract, counts nothing and moves nothing.
+// Staging: sums need room for the messages of the peers. It is reserved once (reserve), from the comm region or, where
+// that lies on a device, from host memory: its size is a function of the group's size alone. A group of one checks the
+// contract, counts nothing and moves nothing.
 #pragma once
 
 #include <array>
@@ -42,11 +44,22 @@ struct Traffic {
 
 // Tags of send and recv are below this; those above belong to the collectives and the transports.
 inline constexpr int kUserTags = 1 << 20;
+// Tags [k * kLaneTags, (k + 1) * kLaneTags) are lane k. Between two ranks, messages of one lane are received in the order in which
+// they were sent: `nccl` knows no tags.
+inline constexpr int kLaneTags = kUserTags / 2;
+
+// Where a group's tensors lie, and so where the room for its staging comes from.
+enum class CommMemory : uint8_t { host, staged, nccl };
+
+// Bytes of staging that the sums of a group of this size need.
+size_t sum_staging(int size);
 
 // A message under way. Its tensor must stay as it is until wait() returned. Default: nothing to wait for.
 struct Request {
   uint64_t id = 0;
 };
+
+struct Shares;
 
 class Comm {
  public:
@@ -60,6 +73,9 @@ class Comm {
 
   // Room for the sums, once, before the first of them. A group of one needs none.
   void reserve(Region& region);
+  // Room for `count` messages of up to `bytes` each under way at a time, once, before the first; of use to staged groups.
+  void reserve_messages(size_t bytes, int count);
+  size_t host_bytes() const { return host_bytes_; }  // what both took of the host's memory, outside regions
 
   // t = sum over ranks of t; the same bits on every rank. f32, bf16, f64.
   void all_reduce(Tensor t);
@@ -81,10 +97,28 @@ class Comm {
 
   // False for a group without peers (null): the front checks and counts, and moves nothing.
   virtual bool real() const { return true; }
+  // The same ranks for tensors in host memory: this group itself unless its tensors lie on a device.
+  virtual Comm& host() { return *this; }
+  // Makes the links that messages between neighbours need, on lane 0 from each rank to the next, on lane 1 to the one before,
+  // both round the end. Collective.
+  virtual void open_ring() {}
   // From any thread: a call of this rank that waits, and every later one, throws. For the way out after an error.
   virtual void cancel() {}
+  // Error when an operation that went on beside this thread has failed.
+  virtual void check() {}
   // From any thread: whether somebody waits for the results (the default), or they go on beside a computation that needs the core.
-  void hurry(bool on) { hurried_ = on; }
+  virtual void hurry(bool on) { hurried_ = on; }
+
+  // Tensors on a device. A call starts after the device's work so far, and later work of the device sees its results. A queue
+  // loosens that: its operations stand between begin_beside and end_beside and start after a mark taken when they were submitted.
+  virtual uint64_t mark() { return 0; }
+  virtual void begin_beside(uint64_t /*mark*/) {}
+  virtual void end_beside() {}
+  // Returns when the device has done its work so far: to tell waiting for it from waiting for peers. From any thread.
+  virtual void await_device() {}
+  // Whether calls only put work on a stream and return; then results are seen by the device's later work only after join().
+  virtual bool on_stream() const { return false; }
+  virtual void join() {}
 
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }
@@ -97,17 +131,28 @@ class Comm {
   virtual uint64_t start_recv(void* data, size_t bytes, int peer, int tag) = 0;
   // Blocks until the message is done. An Error when a peer has failed, or after the time limit, with op, axis and peer.
   virtual void finish(uint64_t id) = 0;
+
+  // The bodies of the calls, of groups with peers and for tensors with memory. The defaults are built from messages on host memory.
+  virtual void do_all_reduce(Tensor t);
+  virtual void do_reduce_scatter(Tensor own, Tensor full);
+  virtual void do_all_gather(Tensor full, Tensor own);
+  virtual void do_broadcast(Tensor t, int root);
+  virtual void do_barrier();
+  virtual void do_copy(void* to, const void* from, int64_t bytes);  // within this rank
+  virtual void do_reserve(Region& region);                          // of a group with peers
+  virtual void do_reserve_messages(size_t /*bytes*/, int /*count*/) {}
+  void add_host_bytes(size_t bytes) { host_bytes_ += bytes; }
+
   bool hurried() const { return hurried_; }
 
   std::string where() const;  // for messages: "tp all_reduce on rank 1 of 4"
 
  private:
   class Call;
-  struct Shares;  // where each rank's rows lie in a tensor
 
-  Shares shares_of(const Tensor& full) const;
   void check_own(const Tensor& own, const Tensor& full, const Shares& shares) const;
   bool moves(const Tensor& t) const;
+  void copy_alone(const Tensor& to, const Tensor& from);
   std::byte* slot(int64_t half, int peer) const;
   uint64_t start(bool sends, const void* data, int64_t bytes, int peer);
   void finish_all(std::vector<uint64_t>& ids);
@@ -121,6 +166,8 @@ class Comm {
   std::string name_;
   std::atomic<bool> hurried_ = true;
   Traffic traffic_;
+  bool reserved_ = false;
+  size_t host_bytes_ = 0;
   Tensor staging_;
   CommKind active_ = CommKind::barrier;  // of the call under way
 };

@@ -10,7 +10,8 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 }  // namespace
 
-CommQueue::CommQueue(Comm& comm) : comm_(comm), threaded_(comm.size() > 1 && comm.real()), exceptions_(std::uncaught_exceptions()) {
+CommQueue::CommQueue(Comm& comm)
+    : comm_(comm), peers_(comm.size() > 1 && comm.real()), threaded_(peers_ && !comm.on_stream()), exceptions_(std::uncaught_exceptions()) {
   if (!threaded_) return;
   comm_.hurry(false);
   thread_ = std::thread([this] { run(); });
@@ -33,21 +34,23 @@ CommQueue::~CommQueue() {
 }
 
 uint64_t CommQueue::submit(std::function<void(Comm&)> operation) {
+  const uint64_t mark = peers_ ? comm_.mark() : 0;
   std::unique_lock lock(mutex_);
   const uint64_t ticket = ++submitted_;
   if (threaded_) {
-    operations_.push_back(std::move(operation));
+    operations_.push_back({std::move(operation), mark});
     lock.unlock();
     work_.notify_one();
     return ticket;
   }
   const double before = busy_s_;
-  execute(lock, operation);
+  execute(lock, {std::move(operation), mark});
   waited_s_ += busy_s_ - before;
   return ticket;
 }
 
 void CommQueue::wait(uint64_t ticket) {
+  if (threaded_) comm_.await_device();
   std::unique_lock lock(mutex_);
   HLAT_CHECK(ticket <= submitted_, "{}: ticket {} of {}", comm_.name(), ticket, submitted_);
   if (finished_ < ticket) {
@@ -58,6 +61,7 @@ void CommQueue::wait(uint64_t ticket) {
     waited_s_ += now() - start;
   }
   if (failed_ != 0 && failed_ <= ticket) std::rethrow_exception(error_);
+  if (peers_) comm_.join();
 }
 
 void CommQueue::wait_all() {
@@ -84,7 +88,7 @@ void CommQueue::run() {
   for (;;) {
     work_.wait(lock, [&] { return stopping_ || !operations_.empty(); });
     if (operations_.empty()) return;
-    const std::function<void(Comm&)> operation = std::move(operations_.front());
+    const Operation operation = std::move(operations_.front());
     operations_.pop_front();
     execute(lock, operation);
     done_.notify_all();
@@ -92,16 +96,21 @@ void CommQueue::run() {
 }
 
 // Runs the operation without the lock, unless one before it failed.
-void CommQueue::execute(std::unique_lock<std::mutex>& lock, const std::function<void(Comm&)>& operation) {
+void CommQueue::execute(std::unique_lock<std::mutex>& lock, const Operation& operation) {
   std::exception_ptr error;
   if (failed_ == 0) {
     lock.unlock();
-    const double start = now();
+    double start = now();
     try {
-      operation(comm_);
+      if (peers_) {
+        comm_.begin_beside(operation.mark);
+        start = now();
+      }
+      operation.run(comm_);
     } catch (...) {
       error = std::current_exception();
     }
+    if (peers_) comm_.end_beside();
     const double elapsed = now() - start;
     lock.lock();
     busy_s_ += elapsed;

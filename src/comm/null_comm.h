@@ -10,7 +10,8 @@ namespace hlat {
 
 class NullComm final : public Comm {
  public:
-  NullComm(int rank, int size, std::string name);
+  // memory: where the tensors of the group it stands for would lie.
+  NullComm(int rank, int size, std::string name, CommMemory memory = CommMemory::host);
   bool real() const override { return false; }
   // A bug: it cannot know the other ranks' colors. Make a NullComm of the wanted rank and size.
   std::unique_ptr<Comm> split(int color, int key, std::string name) override;
@@ -19,6 +20,11 @@ class NullComm final : public Comm {
   uint64_t start_send(const void*, size_t, int, int) override { return 1; }
   uint64_t start_recv(void*, size_t, int, int) override { return 1; }
   void finish(uint64_t) override {}
+  void do_reserve(Region& region) override;
+  void do_reserve_messages(size_t bytes, int count) override;
+
+ private:
+  CommMemory memory_;
 };
 
 }  // namespace hlat

@@ -58,6 +58,7 @@ struct ParallelConfig {
   int64_t bucket_mb = 32;          // gradient bytes reduced in one go, MiB
   int64_t health_every = 100;      // steps between comparisons of the replicas; 0: never
   int64_t timeout_s = 600;         // a peer silent for longer ends the run
+  std::string comm = "auto";       // auto | nccl | staged: how ranks on GPUs exchange tensors
 
   int64_t pieces() const { return pp * chunks; }
   int64_t ranks() const { return tp * pp * dp; }  // 0 while dp is auto

@@ -81,6 +81,8 @@ void fields(Visit& v, ParallelConfig& c) {
   v("bucket_mb", c.bucket_mb, "MiB of gradients reduced in one go", range(1, 65536));
   v("health_every", c.health_every, "steps between comparisons of the replicas; 0: never", range(0, kMaxCount));
   v("timeout_s", c.timeout_s, "seconds after which a silent peer ends the run", range(1, 1000000));
+  v("comm", c.comm, "how ranks on GPUs exchange tensors: by NCCL or through host memory; auto: NCCL where each has its own GPU",
+    one_of({"auto", "nccl", "staged"}));
 }
 
 template <class Visit>

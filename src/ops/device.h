@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ops/ops.h"
+#include "tensor/copy_stream.h"
 #include "tensor/region.h"
 
 namespace hlat {
@@ -29,6 +30,8 @@ class Device {
   // Calls `work` and keeps what it asks of this device instead of doing it; null, without a call, where that is not possible.
   // Shapes that ops meet for the first time must have been met before.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& /*work*/) { return nullptr; }
+  // Copies beside the device's work. Null: its memory is the host's own, and its work is done when a call returns.
+  virtual std::unique_ptr<CopyStream> make_copy_stream() { return nullptr; }
 };
 
 // A concrete backend, as the composition root hands it to the trainer.
@@ -38,6 +41,8 @@ class Backend {
   virtual Device& device() = 0;
   virtual std::unique_ptr<Ops> make_ops(Region& temp) = 0;
   virtual std::string describe() const = 0;  // one line for the log
+  // Names the device among all of all hosts, so that ranks find out who shares one. Empty: the host itself.
+  virtual std::string device_id() const { return {}; }
 };
 
 // Memory with every region sized from a plan, freed with this object.

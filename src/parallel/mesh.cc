@@ -16,6 +16,7 @@ Mesh::Mesh(const Config& config, int rank, const MakeComm& make)
   tp_ = make({"tp", tp, shape_.tp, tp_group});
   dp_ = make({"dp", dp, shape_.dp, pp * shape_.tp + tp});
   pp_ = make({"pp", pp, shape_.pp, dp * shape_.tp + tp});
+  pp_->open_ring();
   const int kv_begin = static_cast<int>(heads_.kv_ranks.begin), kv_size = static_cast<int>(heads_.kv_ranks.count);
   kv_ = make({"kv", tp - kv_begin, kv_size, tp_group * shape_.tp + kv_begin});
   const bool end = shape_.pp > 1 && (first_stage() || last_stage());
@@ -35,7 +36,7 @@ Mesh::Mesh(const Config& config, Comm& world)
 }
 
 double sum_over(Comm& comm, double value) {
-  comm.all_reduce(Tensor::contiguous(&value, DType::f64, {1}));
+  comm.host().all_reduce(Tensor::contiguous(&value, DType::f64, {1}));
   return value;
 }
 
@@ -43,6 +44,16 @@ double sum_over(const Mesh& mesh, double value) { return sum_over(mesh.pp(), sum
 
 void Mesh::reserve(Region& region) const {
   for (Comm* comm : axes()) comm->reserve(region);
+}
+
+size_t Mesh::host_bytes() const {
+  size_t sum = 0;
+  for (const Comm* comm : axes()) sum += comm->host_bytes();
+  return sum;
+}
+
+void Mesh::check() const {
+  for (Comm* comm : axes()) comm->check();
 }
 
 }  // namespace hlat

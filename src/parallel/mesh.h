@@ -43,6 +43,8 @@ class Mesh {
   Comm& ends() const { return *ends_; }  // a group of one on the stages in between
 
   void reserve(Region& region) const;  // staging of every axis
+  size_t host_bytes() const;           // what that and the messages take of the host's memory beside the region
+  void check() const;                  // Error when an operation beside this thread has failed on some axis
   std::array<Comm*, 5> axes() const { return {tp_.get(), pp_.get(), dp_.get(), kv_.get(), ends_.get()}; }
   void reset_traffic() const {
     for (Comm* comm : axes()) comm->reset_traffic();

@@ -12,9 +12,9 @@ std::vector<AxisTraffic> traffic_of(const Mesh& mesh) {
   return list;
 }
 
-Plan dry_run(const Config& config, const Ops* scratch_model, int rank) {
+Plan dry_run(const Config& config, const Ops* scratch_model, int rank, CommMemory comm) {
   Memory memory;
-  const Mesh mesh(config, rank, [](const AxisGroup& g) { return std::make_unique<NullComm>(g.rank, g.size, g.name); });
+  const Mesh mesh(config, rank, [comm](const AxisGroup& g) { return std::make_unique<NullComm>(g.rank, g.size, g.name, comm); });
   NullOps ops(memory[Purpose::temp], scratch_model);
   StepRunner runner(config, precision_of(config.train.precision), mesh, memory, ops, nullptr);
   ops.reset_cost();
@@ -23,6 +23,7 @@ Plan dry_run(const Config& config, const Ops* scratch_model, int rank) {
   plan.memory = memory.high_water();
   plan.cost = ops.cost();
   plan.traffic = traffic_of(mesh);
+  plan.host_bytes = mesh.host_bytes();
   plan.mesh = mesh.shape();
   plan.coord = mesh.coord();
   plan.parameters = parameter_count(config.model);

@@ -26,6 +26,7 @@ struct Plan {
   MemoryPlan memory;
   Cost cost;  // of one optimizer step on this rank
   std::vector<AxisTraffic> traffic;
+  size_t host_bytes = 0;  // of the host's memory for communication, where the regions lie on a device
   MeshShape mesh;
   MeshCoord coord;
   int64_t parameters = 0;  // of the whole model
@@ -35,7 +36,7 @@ struct Plan {
 };
 
 // Of the given rank of the config's mesh; parallel.dp must be known. scratch_model answers how much scratch the
-// planned-for backend's ops take; null: none.
-Plan dry_run(const Config& config, const Ops* scratch_model, int rank = 0);
+// planned-for backend's ops take; null: none. comm: where its ranks' tensors lie.
+Plan dry_run(const Config& config, const Ops* scratch_model, int rank = 0, CommMemory comm = CommMemory::host);
 
 }  // namespace hlat

@@ -125,10 +125,11 @@ std::string traffic_table(const std::vector<Plan>& stages) {
 
 }  // namespace
 
-std::vector<Plan> plan_stages(const Config& config, const Ops* scratch_model) {
+std::vector<Plan> plan_stages(const Config& config, const Ops* scratch_model, CommMemory comm) {
   const MeshShape shape = mesh_shape(config.parallel);
   std::vector<Plan> stages;
-  for (int pp = 0; pp < shape.pp; ++pp) stages.push_back(dry_run(config, scratch_model, rank_of({.tp = 0, .pp = pp, .dp = 0}, shape)));
+  for (int pp = 0; pp < shape.pp; ++pp)
+    stages.push_back(dry_run(config, scratch_model, rank_of({.tp = 0, .pp = pp, .dp = 0}, shape), comm));
   return stages;
 }
 
@@ -157,6 +158,7 @@ std::string plan_table(const Config& config, const std::vector<Plan>& stages) {
   s += "\n";
   if (stages.size() > 1) s += stage_table(stages);
   s += region_table(plan, stages.size() > 1);
+  if (plan.host_bytes > 0) s += fmt::format("beside it, of the host's memory for communication: {}\n", format_bytes(plan.host_bytes));
   s += "\nlargest entries at the peak\n";
   for (const PeakEntry& e : largest(plan.memory, 10))
     s += fmt::format("  {:<10} {:>12}  {}{}\n", name_of(e.region), format_bytes(e.bytes), e.label,
@@ -173,7 +175,7 @@ std::string plan_table(const Config& config, const std::vector<Plan>& stages) {
   return s;
 }
 
-std::string fit_text(const Config& config, const std::vector<Plan>& stages, const Fit& fit, const Ops* scratch_model) {
+std::string fit_text(const Config& config, const std::vector<Plan>& stages, const Fit& fit, const Ops* scratch_model, CommMemory comm) {
   const Plan& plan = fullest(stages);
   const double need = static_cast<double>(plan.memory.total());
   const std::string have = format_bytes(static_cast<uint64_t>(fit.available));
@@ -184,7 +186,7 @@ std::string fit_text(const Config& config, const std::vector<Plan>& stages, cons
   s += "what would change it:\n";
   bool any = false;
   for (const Change& c : changes(config)) {
-    const std::vector<Plan> others = plan_stages(c.config, scratch_model);
+    const std::vector<Plan> others = plan_stages(c.config, scratch_model, comm);
     const Plan& other = fullest(others);
     any = any || fit.fits(other);
     s += fmt::format("  {:<28} {:>12}  {}\n", c.text, format_bytes(other.memory.total()), fit.fits(other) ? "fits" : "does not fit");
@@ -212,6 +214,7 @@ nlohmann::ordered_json plan_json(const Config& config, const std::vector<Plan>& 
   j["pp"] = plan.mesh.pp;
   j["dp"] = plan.mesh.dp;
   j["bytes"] = bytes_json(plan.memory);  // of the fullest stage
+  j["host_bytes"] = plan.host_bytes;
   for (const Plan& p : stages) {
     nlohmann::ordered_json stage{{"stage", p.coord.pp}, {"bytes", bytes_json(p.memory)}, {"executed_flops_per_rank", p.executed_flops()}};
     for (const AxisTraffic& a : p.traffic)

@@ -20,14 +20,11 @@ std::string cache_dir() {
 
 // A null pointer where the config leaves the choice and it falls on the CPU.
 std::unique_ptr<Backend> make_cuda(const DeviceConfig& device, const Place& place) {
-  const bool asked = device.backend == "cuda";
-  if (asked && place.ranks > 1) throw UsageError("device.backend = cuda: ranks exchange only what lies in the host's memory; run one rank");
-  if (place.ranks > 1) return nullptr;
   const int gpus = cuda_device_count();
   if (gpus > 0)
     return std::make_unique<CudaBackend>(
         CudaOptions{.device = place.local_rank % gpus, .cache_dir = cache_dir(), .deterministic = device.deterministic});
-  if (asked) fail("device.backend = cuda: no GPU that a CUDA driver gives access to");
+  if (device.backend == "cuda") fail("device.backend = cuda: no GPU that a CUDA driver gives access to");
   return nullptr;
 }
 #else

@@ -15,7 +15,7 @@ struct Place {
   int local_rank = 0;  // on this host: chooses the GPU
 };
 
-// device.backend = auto: a GPU where there is one and no other rank to talk to, else the CPU.
+// device.backend = auto: a GPU where there is one, else the CPU. Ranks of a host take its GPUs in turn.
 std::unique_ptr<Backend> make_backend(const DeviceConfig& device, const Place& place);
 
 }  // namespace hlat

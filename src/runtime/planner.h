@@ -12,20 +12,23 @@ namespace hlat {
 
 class Planner {
  public:
-  explicit Planner(Backend& backend) : ops_(backend.make_ops(measuring_)) {}
+  Planner(Backend& backend, CommMemory comm) : ops_(backend.make_ops(measuring_)), comm_(comm) {}
   const Ops* scratch_model() const { return ops_.get(); }
-  Plan rank(const Config& config, int rank) const { return dry_run(config, ops_.get(), rank); }
-  std::vector<Plan> stages(const Config& config) const { return plan_stages(config, ops_.get()); }
+  CommMemory comm() const { return comm_; }
+  Plan rank(const Config& config, int rank) const { return dry_run(config, ops_.get(), rank, comm_); }
+  std::vector<Plan> stages(const Config& config) const { return plan_stages(config, ops_.get(), comm_); }
 
  private:
   Region measuring_;
   std::unique_ptr<Ops> ops_;
+  CommMemory comm_;
 };
 
-// What each of `local_ranks` on this machine may take.
-inline Fit fit_here(Backend& backend, int local_ranks) {
-  return {.device = local_ranks > 1 ? fmt::format("this machine, shared by {} ranks", local_ranks) : "this machine",
-          .available = static_cast<double>(backend.device().memory_available()) / local_ranks};
+// What each of `sharing` ranks on this machine, or on its GPU, may take.
+inline Fit fit_here(Backend& backend, int sharing) {
+  const std::string what = backend.device_id().empty() ? "this machine" : "this machine's GPU";
+  return {.device = sharing > 1 ? fmt::format("{}, shared by {} ranks", what, sharing) : what,
+          .available = static_cast<double>(backend.device().memory_available()) / sharing};
 }
 
 }  // namespace hlat

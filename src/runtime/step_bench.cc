@@ -9,6 +9,7 @@
 #include "data/corpus.h"
 #include "data/lanes.h"
 #include "plan/dry_run.h"
+#include "runtime/device_comm.h"
 #include "runtime/peak.h"
 #include "runtime/planner.h"
 #include "train/step_runner.h"
@@ -55,14 +56,16 @@ class Batches {
 
 }  // namespace
 
-StepBench bench_step(const Config& config, Backend& backend, Comm& world, int64_t steps, bool per_op) {
+StepBench bench_step(const Config& config, Backend& backend, Comm& world, int local_ranks, int64_t steps, bool per_op) {
   const DType compute = precision_of(config.train.precision).compute;
   StepBench b;
   b.machine = backend.describe();
   b.steps = steps;
   b.per_op = per_op;
-  const Plan plan = Planner(backend).rank(config, world.rank());
-  const Mesh mesh(config, world);
+  DeviceComm comm(config, backend, world, local_ranks);
+  const Plan plan = Planner(backend, comm.memory()).rank(config, world.rank());
+  const Mesh mesh = comm.make_mesh();
+  if (!comm.describe().empty()) b.machine += "\n" + comm.describe();
   b.mesh = mesh.shape();
   // bf16 steps are held against the faster of both types: without bf16 instructions that is f32.
   MatmulRate f32(backend, DType::f32);

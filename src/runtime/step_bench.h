@@ -28,7 +28,8 @@ struct StepBench {
 };
 
 // On every rank of `world`, which the config's mesh must fit; figures are of rank 0, speeds and rates of all ranks together.
-StepBench bench_step(const Config& config, Backend& backend, Comm& world, int64_t steps, bool per_op);
+// local_ranks: of those, the ones on this host.
+StepBench bench_step(const Config& config, Backend& backend, Comm& world, int local_ranks, int64_t steps, bool per_op);
 std::string bench_text(const Config& config, const StepBench& bench);
 nlohmann::ordered_json bench_json(const Config& config, const StepBench& bench);
 

@@ -2,6 +2,17 @@
 
 namespace hlat {
 
+namespace {
+constexpr int64_t kWindow = 256;  // messages of one tag keep their order, so far-away micro-batches may share one
+}
+
+PipelineLinks::PipelineLinks(Comm& pp, Region& region, DType dtype, const Shape& shape, int chunks)
+    : pp_(pp), region_(region), dtype_(dtype), shape_(shape) {
+  HLAT_CHECK(chunks * kWindow <= kLaneTags, "{} chunks: tags are for {}", chunks, kLaneTags / kWindow);
+  const size_t bytes = static_cast<size_t>(shape.numel()) * size_of(dtype);
+  pp.reserve_messages(bytes, 2 * kSendBuffers + 1);  // both rings, and one that is received
+}
+
 Tensor PipelineLinks::buffer(Flow flow) {
   Ring& ring = rings_[static_cast<size_t>(flow)];
   if (!ring.buffers[0].defined())
@@ -10,9 +21,8 @@ Tensor PipelineLinks::buffer(Flow flow) {
   return ring.buffers[ring.next];
 }
 
-int PipelineLinks::tag(Flow flow, int64_t micro, int receiving_chunk) const {
-  constexpr int64_t kWindow = 256;  // messages of one tag keep their order, so far-away micro-batches may share one
-  return static_cast<int>((static_cast<int64_t>(flow) * chunks_ + receiving_chunk) * kWindow + micro % kWindow);
+int PipelineLinks::tag(Flow flow, int64_t micro, int receiving_chunk) {
+  return static_cast<int>(static_cast<int64_t>(flow) * kLaneTags + receiving_chunk * kWindow + micro % kWindow);
 }
 
 void PipelineLinks::send(Flow flow, int64_t micro, int chunk) {

@@ -1,6 +1,6 @@
 // Activations and their gradients between neighbouring pipeline stages. Receives block; sends leave from a ring of
 // kSendBuffers buffers per direction, so a stage goes on computing while they are under way. Buffers are allocated when
-// first used and stay. Messages are told apart by direction, micro-batch and the receiver's chunk.
+// first used and stay. Messages are told apart by direction (a lane each), micro-batch and the receiver's chunk.
 #pragma once
 
 #include <array>
@@ -15,8 +15,7 @@ enum class Flow : uint8_t { forward, backward };
 class PipelineLinks {
  public:
   // Messages are (rows, hidden) of dtype.
-  PipelineLinks(Comm& pp, Region& region, DType dtype, const Shape& shape, int chunks)
-      : pp_(pp), region_(region), dtype_(dtype), shape_(shape), chunks_(chunks) {}
+  PipelineLinks(Comm& pp, Region& region, DType dtype, const Shape& shape, int chunks);
 
   // The next buffer of the ring; waits until its last message has left.
   Tensor buffer(Flow flow);
@@ -32,13 +31,12 @@ class PipelineLinks {
     std::array<Request, kSendBuffers> requests{};
     size_t next = 0;
   };
-  int tag(Flow flow, int64_t micro, int receiving_chunk) const;
+  static int tag(Flow flow, int64_t micro, int receiving_chunk);
 
   Comm& pp_;
   Region& region_;
   DType dtype_;
   Shape shape_;
-  int chunks_;
   std::array<Ring, 2> rings_{};
 };
 

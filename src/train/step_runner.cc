@@ -236,6 +236,7 @@ void StepRunner::read_totals(int64_t step, StepResult& result) const {
   if (device_ == nullptr) return;
   std::array<double, kTotals> t{};
   device_->download(t.data(), totals_);
+  mesh_.check();
   result.loss = t[kLoss] / static_cast<double>(config_.train.global_batch * config_.train.seq_len);
   result.grad_norm = std::sqrt(t[kGradSq]);
   result.param_norm = std::sqrt(t[kWeightSq]);

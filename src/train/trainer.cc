@@ -100,6 +100,8 @@ TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& ba
     tally.add(m, tokens_per_step);
     if (step == 1) {
       check_plan(plan.memory, planned.memory().high_water());
+      HLAT_CHECK(plan.host_bytes == mesh.host_bytes(), "host memory for communication: planned {} bytes, used {}", plan.host_bytes,
+                 mesh.host_bytes());
       if (out.folder != nullptr) out.folder->log().info("step 1: memory used equals the plan, {}", format_bytes(plan.memory.total()));
     }
   }

@@ -16,6 +16,7 @@ namespace hlat {
 // What the dry run and the machine say beforehand.
 struct TrainPlan {
   MemoryPlan memory;
+  size_t host_bytes = 0;  // of the host's memory for communication, beside the regions
   double model_flops_per_token = 0;
   double executed_flops_per_step = 0;  // by this rank
   double peak_flops = 0;               // of this rank

@@ -20,7 +20,7 @@ constexpr const char* kTiny = R"(model: {layers: 4, hidden: 64, heads: 8, kv_hea
 train: {steps: 5, seq_len: 32, global_batch: 8, micro_batch: 1}
 optim: {lr: 2e-3, warmup: 2}
 run: {tensorboard: false, sample_lines: 0}
-device: {threads: 1}
+device: {backend: cpu, threads: 1}
 )";
 
 bool within(double limit_s, const std::function<bool()>& done) {

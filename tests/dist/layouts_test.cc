@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "dist/job.h"
+#include "support/test_device.h"
 
 namespace hlat::test {
 namespace {
@@ -56,6 +57,16 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"mixed_tp2_dp2", 4, {"parallel.tp=2"}, {"train.precision=mixed"}, kBf16},
                     Layout{"bf16_sr_pp2_dp2", 4, {"parallel.pp=2"}, {"train.precision=bf16_sr"}, kBf16}),
     [](const auto& test) { return std::string(test.param.name); });
+
+// All ranks on this machine's first GPU or, where there are more, in turn: through host memory or by NCCL.
+std::vector<Layout> gpu_layouts() {
+  if (!has_gpu()) return {};
+  const Job::Words cuda = {"device.backend=cuda"}, mixed = {"device.backend=cuda", "train.precision=mixed"};
+  return {Layout{"tp2_sp", 2, {"parallel.tp=2", "parallel.sequence=true"}, cuda},
+          Layout{"pp2_chunks2", 2, {"parallel.pp=2", "parallel.chunks=2"}, cuda}, Layout{"dp4_zero1", 4, {"parallel.zero1=true"}, cuda},
+          Layout{"mixed_tp2_pp2", 4, {"parallel.tp=2", "parallel.pp=2"}, mixed, kBf16}};
+}
+INSTANTIATE_TEST_SUITE_P(cuda, Layouts, testing::ValuesIn(gpu_layouts()), [](const auto& test) { return std::string(test.param.name); });
 
 TEST(LayoutsTwice, AreBitIdentical) {
   const Layout layout{"", 4, {"parallel.tp=2", "parallel.sequence=true"}, {"train.precision=bf16_sr"}};

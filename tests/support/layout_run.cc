@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "backend/cpu/cpu_backend.h"
+#include "comm/staged_comm.h"
 #include "comm/thread_comm.h"
 #include "support/host_memory.h"
 #include "train/trainer.h"
@@ -75,12 +76,14 @@ namespace {
 constexpr double kUnset = -1e300;
 
 // Puts this rank's slice of every parameter into its place; what another rank has put there must be the same bits.
-void collect(const ParamStore& params, LayoutResult& result) {
+void collect(const ParamStore& params, Device& device, LayoutResult& result) {
   for (ParamId id = 0; id < params.size(); ++id) {
     const ParamSpec& spec = params.spec(id);
     std::vector<double>& whole = result.weights[spec.name];
     whole.resize(static_cast<size_t>(spec.slice.global.numel()), kUnset);
-    const Tensor w = params.weight(id);
+    std::vector<std::byte> bytes(params.weight(id).bytes());
+    device.download(bytes.data(), params.weight(id));
+    const Tensor w = Tensor::contiguous(bytes.data(), params.weight(id).dtype, params.weight(id).shape);
     for (const FlatRun& run : spec.slice.flat_runs(0, w.numel()))
       for (int64_t e = run.begin; e < run.end; ++e) {
         double& place = whole[static_cast<size_t>(run.map.global(e - run.begin))];
@@ -95,37 +98,50 @@ void collect(const ParamStore& params, LayoutResult& result) {
 
 }  // namespace
 
-LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& after, const WrapComm& wrap) {
+void train_rank(const Config& config, int64_t steps, const LayoutRank& on, const AfterStep& after, LayoutResult& result,
+                std::mutex& mutex) {
+  Device& device = on.backend.device();
+  Region measuring;
+  const auto scratch_model = on.backend.make_ops(measuring);
+  const Plan plan = dry_run(config, scratch_model.get(), on.rank, on.memory);
+  PlannedMemory memory(device, plan.memory);
+  const auto ops = on.backend.make_ops(memory.memory()[Purpose::temp]);
+  StepRunner runner(config, precision_of(config.train.precision), on.mesh, memory.memory(), *ops, &device);
+  runner.init_weights();
+  std::vector<StepResult> mine;
+  for (int64_t step = 1; step <= steps; ++step) {
+    mine.push_back(
+        runner.step(step, config.optim.lr, [&](int64_t first, int32_t* in, int32_t* out) { lane_batch(config, step, first, in, out); }));
+    if (after) after(runner, step);
+  }
+  const std::lock_guard lock(mutex);
+  EXPECT_NO_THROW(check_plan(plan.memory, memory.memory().high_water())) << "rank " << on.rank;
+  EXPECT_EQ(plan.host_bytes, on.mesh.host_bytes()) << "rank " << on.rank;
+  if (result.steps.empty()) result.steps = mine;
+  for (size_t i = 0; i < mine.size(); ++i) {
+    EXPECT_EQ(mine[i].loss, result.steps[i].loss) << "rank " << on.rank;
+    EXPECT_EQ(mine[i].grad_norm, result.steps[i].grad_norm) << "rank " << on.rank;
+    EXPECT_EQ(mine[i].param_norm, result.steps[i].param_norm) << "rank " << on.rank;
+  }
+  collect(runner.params(), device, result);
+}
+
+LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& after, const WrapComm& wrap,
+                        const MakeBackend& make_backend) {
   LayoutResult result;
   std::mutex mutex;
   run_thread_ranks(mesh_shape(config.parallel).ranks(), [&](Comm& world) {
+    const std::unique_ptr<Backend> backend =
+        make_backend ? make_backend() : std::make_unique<CpuBackend>(CpuOptions{.threads = 1, .isa = "auto"});
+    Device& device = backend->device();
+    const bool staged = device.make_copy_stream() != nullptr;
     const Mesh mesh(config, world.rank(), [&](const AxisGroup& g) {
       auto comm = world.split(g.color, g.rank, g.name);
-      return wrap ? wrap(std::move(comm), world.rank()) : std::move(comm);
+      if (wrap) comm = wrap(std::move(comm), world.rank());
+      if (staged) comm = std::make_unique<StagedComm>(std::move(comm), [&] { return device.make_copy_stream(); });
+      return comm;
     });
-    CpuBackend backend({.threads = 1, .isa = "auto"});
-    Region measuring;
-    const auto scratch_model = backend.make_ops(measuring);
-    const Plan plan = dry_run(config, scratch_model.get(), world.rank());
-    PlannedMemory memory(backend.device(), plan.memory);
-    const auto ops = backend.make_ops(memory.memory()[Purpose::temp]);
-    StepRunner runner(config, precision_of(config.train.precision), mesh, memory.memory(), *ops, &backend.device());
-    runner.init_weights();
-    std::vector<StepResult> mine;
-    for (int64_t step = 1; step <= steps; ++step) {
-      mine.push_back(
-          runner.step(step, config.optim.lr, [&](int64_t first, int32_t* in, int32_t* out) { lane_batch(config, step, first, in, out); }));
-      if (after) after(runner, step);
-    }
-    const std::lock_guard lock(mutex);
-    EXPECT_NO_THROW(check_plan(plan.memory, memory.memory().high_water())) << "rank " << world.rank();
-    if (result.steps.empty()) result.steps = mine;
-    for (size_t i = 0; i < mine.size(); ++i) {
-      EXPECT_EQ(mine[i].loss, result.steps[i].loss) << "rank " << world.rank();
-      EXPECT_EQ(mine[i].grad_norm, result.steps[i].grad_norm) << "rank " << world.rank();
-      EXPECT_EQ(mine[i].param_norm, result.steps[i].param_norm) << "rank " << world.rank();
-    }
-    collect(runner.params(), result);
+    train_rank(config, steps, {mesh, world.rank(), *backend, staged ? CommMemory::staged : CommMemory::host}, after, result, mutex);
   });
   for (const auto& [name, values] : result.weights)
     EXPECT_EQ(std::count(values.begin(), values.end(), kUnset), 0) << name << " has elements that no rank holds";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -47,8 +48,22 @@ using AfterStep = std::function<void(StepRunner& runner, int64_t step)>;
 // Stands between a rank of the mesh and the comm of one of its axes, for tests that plant faults.
 using WrapComm = std::function<std::unique_ptr<Comm>(std::unique_ptr<Comm> comm, int rank)>;
 
-// Runs the config's mesh for `steps` steps. Fails the current test when a rank's high-water mark differs from its plan or
-// when ranks disagree on a result, and holds replicas of weights against each other bit by bit.
-LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& after = {}, const WrapComm& wrap = {});
+// One rank's part of run_layout, on its mesh: trains and adds what it came to. memory: where the mesh's tensors lie. Ranks that are threads
+// share result and mutex.
+struct LayoutRank {
+  const Mesh& mesh;
+  int rank = 0;
+  Backend& backend;
+  CommMemory memory = CommMemory::host;
+};
+void train_rank(const Config& config, int64_t steps, const LayoutRank& on, const AfterStep& after, LayoutResult& result, std::mutex& mutex);
+
+// Makes the backend of one rank. Ranks whose device has memory of its own exchange tensors through the host's.
+using MakeBackend = std::function<std::unique_ptr<Backend>()>;
+
+// Runs the config's mesh for `steps` steps, on the CPU unless said otherwise. Fails the current test when a rank's high-water mark
+// differs from its plan or when ranks disagree on a result, and holds replicas of weights against each other bit by bit.
+LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& after = {}, const WrapComm& wrap = {},
+                        const MakeBackend& make_backend = {});
 
 }  // namespace hlat

@@ -14,6 +14,14 @@
 
 namespace hlat {
 
+inline bool has_gpu() {
+#ifdef HLAT_HAVE_CUDA
+  return cuda_device_count() > 0;
+#else
+  return false;
+#endif
+}
+
 // Null without a GPU, or in a build without CUDA. host_visible: the test may read and write its tensors directly.
 inline std::unique_ptr<Backend> cuda_backend([[maybe_unused]] bool host_visible) {
 #ifdef HLAT_HAVE_CUDA

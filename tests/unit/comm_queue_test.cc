@@ -114,6 +114,36 @@ TEST(CommQueue, WithoutPeersOperationsRunInline) {
   }
 }
 
+// A group whose calls only put work on a stream, and what it was told.
+class StreamComm final : public Comm {
+ public:
+  StreamComm() : Comm(0, 2, "dp") {}
+  std::unique_ptr<Comm> split(int, int, std::string) override { return nullptr; }
+  bool on_stream() const override { return true; }
+  uint64_t mark() override { return 7; }
+  void begin_beside(uint64_t mark) override { told.push_back(fmt::format("begin after {}", mark)); }
+  void end_beside() override { told.emplace_back("end"); }
+  void join() override { told.emplace_back("join"); }
+  std::vector<std::string> told;
+
+ protected:
+  uint64_t start_send(const void*, size_t, int, int) override { return 1; }
+  uint64_t start_recv(void*, size_t, int, int) override { return 1; }
+  void finish(uint64_t) override {}
+};
+
+TEST(CommQueue, OnAStreamOperationsArePutThereAtOnceAndJoinedWhenWaitedFor) {
+  StreamComm comm;
+  CommQueue queue(comm);
+  const auto here = std::this_thread::get_id();
+  queue.submit([&](Comm&) { comm.told.emplace_back(std::this_thread::get_id() == here ? "first" : "elsewhere"); });
+  const uint64_t bad = queue.submit([&](Comm&) { fail("second"); });
+  EXPECT_EQ(comm.told, (std::vector<std::string>{"begin after 7", "first", "end", "begin after 7", "end"}));
+  queue.wait(bad - 1);
+  EXPECT_EQ(comm.told.back(), "join");
+  EXPECT_EQ(message_of([&] { queue.wait(bad); }), "second");
+}
+
 // Rank 0's queue waits for rank 1, rank 1 waits for rank 0 elsewhere, and rank 0 throws: its queue must let go.
 TEST(CommQueue, AnExceptionBesideItDoesNotHang) {
   const auto body = [](Comm& world) {

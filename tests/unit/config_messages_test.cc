@@ -220,7 +220,8 @@ TEST(ConfigMessages, ParallelKeysOnTheCommandLine) {
       {"paralel.tp=2", "paralel.tp = 2: unknown key; did you mean parallel.tp?"},
       {"parallel.micro_batches=2", "parallel.micro_batches = 2: unknown key; did you mean train.micro_batch?"},
       {"parallel.tensor=2",
-       "parallel.tensor = 2: unknown key; parallel has tp, pp, dp, sequence, zero1, chunks, cuts, bucket_mb, health_every, timeout_s"},
+       "parallel.tensor = 2: unknown key; parallel has tp, pp, dp, sequence, zero1, chunks, cuts, bucket_mb, health_every, timeout_s, "
+       "comm"},
       {"parallel=2", "parallel = 2: is a section; give its keys as parallel.key=value"},
   };
   for (const auto& [word, expected] : cases) EXPECT_EQ(problems("", {word}), "command line: " + expected) << word;

@@ -4,6 +4,8 @@
 // fp32: losses agree to a few ulps (1e-6), gradient norms to 1e-5. Adam divides a gradient by its own size, so an element
 // whose gradient is rounding noise may move by up to lr per step in either direction: single weights may differ by that,
 // but over a tensor the root mean square difference stays below 2 % of lr.
+// On a GPU the ranks of a layout share it and exchange tensors through host memory; the same table and tolerances hold, against one rank
+// on the GPU.
 // bf16: partial sums are rounded to bf16 (8 bits) before they are added, so each sum carries an error of 0.4 % per rank; weights
 // themselves are rounded, and may land on neighbouring values: 2 % in losses' distance and 5 % in gradient norms.
 #include <gtest/gtest.h>
@@ -12,23 +14,25 @@
 #include <map>
 
 #include "support/layout_run.h"
+#include "support/staged_host.h"
+#include "support/test_device.h"
 
 namespace hlat {
 namespace {
 
 constexpr int64_t kSteps = 3;
 
-// One rank with the same model and global batch, trained once.
-const LayoutResult& reference(const Layout& l) {
-  static std::map<std::string, LayoutResult> known;
+// One rank with the same model and global batch, trained once on each device.
+const LayoutResult& reference(const Layout& l, const MakeBackend& make) {
+  static std::map<std::pair<bool, std::string>, LayoutResult> all;
   Layout one = l;
   one.tp = one.pp = one.dp = one.chunks = 1;
   one.sp = one.zero1 = false;
   one.cuts = {};
   one.recompute = "none";
   one.micro = 1;
-  const auto [it, fresh] = known.try_emplace(one.name());
-  if (fresh) it->second = run_layout(one.config(), kSteps);
+  const auto [it, fresh] = all.try_emplace({make != nullptr, one.name()});
+  if (fresh) it->second = run_layout(one.config(), kSteps, {}, {}, make);
   return it->second;
 }
 
@@ -38,12 +42,10 @@ double rms_difference(const std::vector<double>& a, const std::vector<double>& b
   return std::sqrt(sum / static_cast<double>(a.size()));
 }
 
-class LayoutEquivalence : public ::testing::TestWithParam<Layout> {};
-
-TEST_P(LayoutEquivalence, TrainsLikeOneRank) {
-  const Config config = GetParam().config();
-  const LayoutResult& one = reference(GetParam());
-  const LayoutResult many = run_layout(config, kSteps);
+void expect_like_one_rank(const Layout& layout, const MakeBackend& make) {
+  const Config config = layout.config();
+  const LayoutResult& one = reference(layout, make);
+  const LayoutResult many = run_layout(config, kSteps, {}, {}, make);
   const bool exact = config.train.precision == PrecisionKind::fp32;
   for (size_t i = 0; i < one.steps.size(); ++i) {
     EXPECT_NEAR(many.steps[i].loss, one.steps[i].loss, (exact ? 1e-6 : 2e-2) * one.steps[i].loss) << "step " << i + 1;
@@ -56,6 +58,14 @@ TEST_P(LayoutEquivalence, TrainsLikeOneRank) {
     const double rms = rms_difference(many.weights.at(name), weights);
     EXPECT_LE(rms, (exact ? 0.02 : 2.0) * lr) << name;
   }
+}
+
+class LayoutEquivalence : public ::testing::TestWithParam<Layout> {};
+TEST_P(LayoutEquivalence, TrainsLikeOneRank) { expect_like_one_rank(GetParam(), {}); }
+
+class LayoutEquivalenceOnGpu : public ::testing::TestWithParam<Layout> {};
+TEST_P(LayoutEquivalenceOnGpu, TrainsLikeOneRank) {
+  expect_like_one_rank(GetParam(), [] { return cuda_backend(false); });
 }
 
 // NOLINTBEGIN(bugprone-*)
@@ -151,6 +161,37 @@ std::vector<Layout> table() {
 
 INSTANTIATE_TEST_SUITE_P(Table, LayoutEquivalence, ::testing::ValuesIn(table()),
                          [](const ::testing::TestParamInfo<Layout>& row) { return row.param.name(); });
+
+INSTANTIATE_TEST_SUITE_P(cuda, LayoutEquivalenceOnGpu, ::testing::ValuesIn(has_gpu() ? table() : std::vector<Layout>{}),
+                         [](const ::testing::TestParamInfo<Layout>& row) { return row.param.name(); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LayoutEquivalenceOnGpu);
+
+// Through host memory as a GPU's ranks do it, but on the CPU: sums have the same order, so all bits are the same.
+TEST(LayoutEquivalenceStaged, HasTheBitsOfTheHostPath) {
+  using enum PrecisionKind;
+  for (const Layout& l : {Layout{.tp = 3, .sp = true, .tied = true}, Layout{.dp = 4, .zero1 = true}, Layout{.dp = 2, .precision = bf16_sr},
+                          Layout{.pp = 2, .chunks = 2, .precision = mixed}, Layout{.tp = 2, .pp = 2, .dp = 2, .zero1 = true, .kv = 1},
+                          Layout{.tp = 4, .pp = 2, .sp = true, .recompute = "full", .tied = true}}) {
+    const Config config = l.config();
+    const LayoutResult plain = run_layout(config, 2);
+    const LayoutResult staged = run_layout(config, 2, {}, {}, [] { return std::make_unique<StagedHostBackend>(); });
+    EXPECT_EQ(plain.steps[1].loss, staged.steps[1].loss) << l.name();
+    EXPECT_EQ(plain.steps[1].grad_norm, staged.steps[1].grad_norm) << l.name();
+    EXPECT_TRUE(plain.weights == staged.weights) << l.name();
+  }
+}
+
+TEST(Cuda, LayoutsTwiceAreBitIdentical) {
+  if (!has_gpu()) GTEST_SKIP() << "no GPU: layouts are not tested on one";
+  Layout l{.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true};
+  for (const PrecisionKind p : {PrecisionKind::fp32, PrecisionKind::mixed, PrecisionKind::bf16_sr}) {
+    l.precision = p;
+    const auto run = [&] { return run_layout(l.config(), 2, {}, {}, [] { return cuda_backend(false); }); };
+    const LayoutResult a = run(), b = run();
+    EXPECT_EQ(a.steps[1].loss, b.steps[1].loss);
+    EXPECT_TRUE(a.weights == b.weights) << name_of(p);
+  }
+}
 
 // The table is only worth something if a wrong layout fails it.
 TEST(LayoutEquivalenceSelfTest, OtherBatchesAndOtherSeedsAreTold) {

@@ -2,14 +2,14 @@
 
 #include <dlfcn.h>
 
-#include "backend/cuda/shared_library.h"
+#include "base/shared_library.h"
 
 namespace hlat {
 
 const CublasLt& CublasLt::get() {
   static const CublasLt table = [] {
     std::string why;
-    void* library = open_library("libcublasLt.so.13", why);
+    void* library = open_library("libcublasLt.so.13", HLAT_CUDA_LIBRARIES, why);
     if (library == nullptr) fail("the CUDA backend needs cuBLASLt 13: {}", why);
     CublasLt t;
     const auto find = [&](const char* name) {

@@ -68,6 +68,18 @@ double CudaOps::seconds_between(size_t from, size_t to) {
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
+std::string CudaBackend::device_id() const {
+  cudaDeviceProp properties{};
+  HLAT_CUDA(cudaGetDeviceProperties(&properties, context_->device));
+  std::string id = "GPU-";
+  for (const char byte : properties.uuid.bytes) id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return id;
+}
+
+int CudaBackend::index() const { return device_->index(); }
+
+void* CudaBackend::stream() const { return device_->stream(); }
+
 void CudaOps::finish() { HLAT_CUDA(cudaStreamSynchronize(stream())); }
 
 }  // namespace hlat

@@ -29,6 +29,10 @@ class CudaBackend final : public Backend {
   Device& device() override;
   std::unique_ptr<Ops> make_ops(Region& temp) override;
   std::string describe() const override;  // "NVIDIA H200, CUDA 13.0, driver 580.159.04, 139.8 GiB"
+  std::string device_id() const override;
+
+  int index() const;
+  void* stream() const;  // the cudaStream_t that all work is ordered by, for libraries that put work of their own beside it
 
  private:
   std::unique_ptr<CudaDevice> device_;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/cuda/cuda_check.h"
+#include "backend/cuda/cuda_copy_stream.h"
 #include "base/format.h"
 
 namespace hlat {
@@ -113,5 +114,7 @@ std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work)
   HLAT_CUDA(cudaStreamEndCapture(stream_, &graph));
   return std::make_unique<CudaRecording>(stream_, graph);
 }
+
+std::unique_ptr<CopyStream> CudaDevice::make_copy_stream() { return std::make_unique<CudaCopyStream>(index_, stream_); }
 
 }  // namespace hlat

@@ -23,6 +23,7 @@ class CudaDevice final : public Device {
   void download(void* host, Tensor src) override;
   size_t memory_available() const override;
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
+  std::unique_ptr<CopyStream> make_copy_stream() override;
 
   int index() const { return index_; }
   cudaStream_t stream() const { return stream_; }

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "backend/cuda/shared_library.h"
+#include "base/shared_library.h"
 
 namespace fe = cudnn_frontend;
 
@@ -34,7 +34,7 @@ const std::string& load_error() {
     // The frontend would take libcudart.so.12 first where both are installed.
     setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", "libcudart.so.13", 0);
     std::string why;
-    fe::cudnn_dlhandle = open_library("libcudnn.so.9", why);
+    fe::cudnn_dlhandle = open_library("libcudnn.so.9", HLAT_CUDA_LIBRARIES, why);
     return why;
   }();
   return error;

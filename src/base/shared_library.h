@@ -1,0 +1,11 @@
+// Libraries that are loaded when they are first needed, so that the program starts on a machine without them.
+#pragma once
+
+#include <string>
+
+namespace hlat {
+
+// Looks where the loader looks, then in `folder`. Null when there is none: `why` says so. It stays loaded until the process ends.
+void* open_library(const char* name, const char* folder, std::string& why);
+
+}  // namespace hlat

@@ -1,0 +1,133 @@
+#include "runtime/device_comm.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/format.h"
+#include "base/rng.h"
+#include "comm/staged_comm.h"
+#ifdef HLAT_HAVE_CUDA
+#include "backend/cuda/cuda_backend.h"
+#include "comm/nccl/nccl_comm.h"
+#endif
+
+namespace hlat {
+
+namespace {
+
+// What every rank tells the others.
+struct Card {
+  uint64_t device = 0;  // 0: the host
+  uint64_t nccl = 0;    // 1: it can be loaded
+};
+
+std::vector<Card> exchange(Comm& world, const Card& mine) {
+  static_assert(sizeof(Card) % sizeof(int32_t) == 0);
+  std::vector<Card> all(static_cast<size_t>(world.size()));
+  Card& place = all[static_cast<size_t>(world.rank())];
+  place = mine;
+  const auto words = [](Card* c, int64_t count) { return Tensor::contiguous(c, DType::i32, {count, sizeof(Card) / sizeof(int32_t)}); };
+  world.all_gather(words(all.data(), world.size()), words(&place, 1));
+  return all;
+}
+
+bool nccl_here(std::string& why) {
+#ifdef HLAT_HAVE_CUDA
+  return NcclRank::available(why);
+#else
+  why = "this hlat was built without CUDA";
+  return false;
+#endif
+}
+
+void check_asked(const Config& config, bool on_gpu, bool shared, bool missing, const std::string& why) {
+  const std::string& asked = config.parallel.comm;
+  if (asked == "auto") return;
+  if (!on_gpu) throw UsageError(fmt::format("parallel.comm = {}: only ranks on GPUs have a choice; set parallel.comm=auto", asked));
+  if (asked != "nccl") return;
+  if (shared)
+    throw UsageError(
+        "parallel.comm = nccl: NCCL refuses two ranks on one GPU; start one rank for each GPU, or set parallel.comm=auto or staged");
+  if (missing) fail("parallel.comm = nccl: {}", why.empty() ? "another rank cannot load NCCL" : why);
+}
+
+}  // namespace
+
+DeviceComm::DeviceComm(const Config& config, Backend& backend, Comm& world, int local_ranks)
+    : config_(config), backend_(backend), world_(world) {
+  const std::string id = backend.device_id();
+  std::string why;
+  const bool loads = !id.empty() && world.size() > 1 && nccl_here(why);
+  const Card mine{.device = id.empty() ? 0 : hash_name(id), .nccl = loads ? 1u : 0u};
+  const std::vector<Card> all = exchange(world, mine);
+  const auto holders = [&](const Card& c) {
+    return std::count_if(all.begin(), all.end(), [&](const Card& other) { return other.device == c.device; });
+  };
+  if (std::any_of(all.begin(), all.end(), [&](const Card& c) { return (c.device == 0) != (mine.device == 0); }))
+    throw UsageError("some ranks run on a GPU and others on the CPU; set device.backend=cpu, or start ranks only where there is a GPU");
+  const bool on_gpu = mine.device != 0;
+  const bool shared = on_gpu && std::any_of(all.begin(), all.end(), [&](const Card& c) { return holders(c) > 1; });
+  const bool missing = std::any_of(all.begin(), all.end(), [](const Card& c) { return c.nccl == 0; });
+  sharing_ = on_gpu ? static_cast<int>(holders(mine)) : local_ranks;
+  if (world.size() == 1) return;
+  check_asked(config, on_gpu, shared, missing, why);
+  if (!on_gpu) return;
+  const bool staged = config.parallel.comm == "staged" || shared || missing;
+  memory_ = staged ? CommMemory::staged : CommMemory::nccl;
+  if (!staged) return;
+  text_ = "tensors move through host memory";
+  if (shared) text_ += fmt::format(": {} ranks share this GPU", sharing_);
+  if (!shared && missing) text_ += ": " + (why.empty() ? "another rank cannot load NCCL" : why);
+}
+
+DeviceComm::~DeviceComm() = default;
+
+std::unique_ptr<Comm> DeviceComm::on_device(std::unique_ptr<Comm> host) {
+  if (memory_ == CommMemory::staged)
+    return std::make_unique<StagedComm>(std::move(host), [this] { return backend_.device().make_copy_stream(); });
+#ifdef HLAT_HAVE_CUDA
+  if (memory_ == CommMemory::nccl) return nccl_->make(std::move(host));
+#endif
+  return host;
+}
+
+Mesh DeviceComm::make_mesh() {
+#ifdef HLAT_HAVE_CUDA
+  const size_t before = memory_ == CommMemory::nccl ? backend_.device().memory_available() : 0;
+  if (memory_ == CommMemory::nccl) {
+    const auto& cuda = dynamic_cast<const CudaBackend&>(backend_);
+    const NcclOptions options{
+        .device = cuda.index(), .work_stream = cuda.stream(), .time_limit_s = static_cast<double>(config_.parallel.timeout_s)};
+    nccl_ = std::make_unique<NcclRank>(options);
+  }
+#endif
+  Mesh mesh(config_, world_.rank(), [this](const AxisGroup& g) {
+    auto comm = world_.split(g.color, g.rank, g.name);
+    HLAT_CHECK(comm->size() == g.size && comm->rank() == g.rank, "axis {}: rank {} of {}, expected {} of {}", g.name, comm->rank(),
+               comm->size(), g.rank, g.size);
+    return on_device(std::move(comm));
+  });
+  HLAT_CHECK(world_.size() == mesh.shape().ranks(), "{} ranks for a grid of {}", world_.size(), mesh.shape().ranks());
+#ifdef HLAT_HAVE_CUDA
+  if (memory_ == CommMemory::nccl) {
+    const size_t after = backend_.device().memory_available();
+    text_ = fmt::format("tensors move by {}, which has taken {} of this GPU's memory, outside the plan", nccl_->describe(),
+                        format_bytes(before > after ? before - after : 0));
+  }
+#endif
+  return mesh;
+}
+
+CommHere comm_here(const Config& config, const Backend& backend, int ranks) {
+  if (backend.device_id().empty()) return {.memory = CommMemory::host, .sharing = ranks};
+  int devices = 1;
+#ifdef HLAT_HAVE_CUDA
+  devices = std::max(1, cuda_device_count());
+#endif
+  std::string why;
+  const bool nccl = config.parallel.comm != "staged" && ranks <= devices && nccl_here(why);
+  const CommMemory memory = nccl ? CommMemory::nccl : CommMemory::staged;
+  return {.memory = ranks == 1 ? CommMemory::host : memory, .sharing = (ranks + devices - 1) / devices};
+}
+
+}  // namespace hlat

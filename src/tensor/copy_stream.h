@@ -1,0 +1,31 @@
+// Copies between a device's memory and pinned memory of the host, on a stream beside the device's work, in the order they are asked for.
+// One thread at a time uses a CopyStream; only mark() and await() may be called beside it, by the thread that gives the device its work.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hlat {
+
+class CopyStream {
+ public:
+  CopyStream() = default;
+  virtual ~CopyStream() = default;
+  CopyStream(const CopyStream&) = delete;
+  CopyStream& operator=(const CopyStream&) = delete;
+
+  virtual std::byte* allocate_pinned(size_t bytes) = 0;  // Error when memory is short
+  virtual void free_pinned(std::byte* p) = 0;
+
+  // A point in the device's work: all that it was given so far. Each is waited for once, at most.
+  virtual uint64_t mark() = 0;
+  virtual void wait_for(uint64_t mark) = 0;  // later copies start after that point; returns at once
+  virtual void await(uint64_t mark) = 0;     // returns when the device has come to that point
+
+  virtual void fetch(void* host, const void* device, size_t bytes) = 0;
+  virtual void put(void* device, const void* host, size_t bytes) = 0;
+  virtual void copy(void* device, const void* from_device, size_t bytes) = 0;
+  virtual void finish() = 0;  // all copies are done: the host and later work of the device see them
+};
+
+}  // namespace hlat
