@@ -6,7 +6,7 @@
 
 #include "base/format.h"
 #include "data/corpus.h"
-#include "data/lanes.h"
+#include "data/loader.h"
 #include "plan/dry_run.h"
 #include "runtime/peak.h"
 #include "runtime/planner.h"
@@ -53,8 +53,10 @@ StepBench bench_step(const Config& config, Backend& backend, Comm& world, int64_
     StepRunner runner(config, precision_of(config.train.precision), mesh, planned.memory(), *ops, &backend.device());
     runner.init_weights();
     const EmbeddedCorpus corpus(config.data.seed);
-    Lanes lanes(corpus, config.train.global_batch, config.train.seq_len);
-    const auto fill = [&](int64_t first, int32_t* in, int32_t* out) { lanes.next(first, config.train.micro_batch, in, out); };
+    const Mixture mixture = only(corpus);
+    const int64_t share = config.train.global_batch / mesh.shape().dp;
+    Loader loader(Lanes(mixture, config.train.global_batch, config.train.seq_len), mesh.coord().dp * share, share, {});
+    const auto fill = [&](int64_t first, int32_t* in, int32_t* out) { loader.fill(first, config.train.micro_batch, in, out); };
     runner.step(1, 1e-4, fill);  // touches the memory, makes the library's kernels
     ops->reset_cost();
     ops->set_timing(per_op);

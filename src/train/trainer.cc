@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/format.h"
+#include "data/loader.h"
 #include "optim/schedule.h"
 #include "train/sample.h"
 
@@ -61,7 +62,9 @@ TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& ba
   plan.peak_flops = sum_over(mesh, rank_plan.peak_flops);
 
   const TrainConfig& t = config.train;
-  Lanes lanes(corpus, t.global_batch, t.seq_len);
+  const Mixture mixture = only(corpus);
+  const int64_t share = t.global_batch / mesh.shape().dp;
+  Loader loader(Lanes(mixture, t.global_batch, t.seq_len), mesh.coord().dp * share, share, {});
   const int64_t tokens_per_step = t.global_batch * t.seq_len;
   const int64_t schedule_end = config.optim.schedule_steps > 0 ? config.optim.schedule_steps : t.steps;
   TrainSummary summary;
@@ -72,7 +75,7 @@ TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& ba
     int64_t micro = 0;
     const auto fill = [&](int64_t first, int32_t* inputs, int32_t* targets) {
       if (out.progress != nullptr) out.progress->first_step(micro++, runner.micros());
-      floor += on_grid(lanes.next(first, t.micro_batch, inputs, targets));
+      floor += on_grid(loader.fill(first, t.micro_batch, inputs, targets));
     };
     const double lr = learning_rate(config.optim, step, schedule_end);
     const StepResult r = runner.step(step, lr, fill);
