@@ -1,6 +1,10 @@
 #include "support/documents.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <stdexcept>
 
 #include "base/rng.h"
 
@@ -49,6 +53,29 @@ std::string json_string(std::string_view text) {
 std::string json_lines(const std::vector<std::string>& texts, std::string_view field) {
   std::string out;
   for (const std::string& text : texts) out += fmt::format("{{{}: {}, \"id\": {}}}\n", json_string(field), json_string(text), text.size());
+  return out;
+}
+
+std::string gzip(std::string_view data) {
+  z_stream z{};
+  if (deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) throw std::runtime_error("deflateInit2");
+  std::string out(deflateBound(&z, data.size()), '\0');
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
+  z.avail_in = static_cast<uInt>(data.size());
+  z.next_out = reinterpret_cast<Bytef*>(out.data());
+  z.avail_out = static_cast<uInt>(out.size());
+  const int status = deflate(&z, Z_FINISH);
+  out.resize(z.total_out);
+  deflateEnd(&z);
+  if (status != Z_STREAM_END) throw std::runtime_error("deflate");
+  return out;
+}
+
+std::string zstd(std::string_view data) {
+  std::string out(ZSTD_compressBound(data.size()), '\0');
+  const size_t n = ZSTD_compress(out.data(), out.size(), data.data(), data.size(), 3);
+  if (ZSTD_isError(n)) throw std::runtime_error(ZSTD_getErrorName(n));
+  out.resize(n);
   return out;
 }
 

@@ -15,6 +15,9 @@ std::vector<std::string> some_documents(size_t count, uint64_t seed = 1);
 std::string json_string(std::string_view text);  // with its quotes
 std::string json_lines(const std::vector<std::string>& texts, std::string_view field = "text");
 
+std::string gzip(std::string_view data);  // one member
+std::string zstd(std::string_view data);  // one frame
+
 std::vector<std::string> read_all(const DocumentFile& file);
 std::vector<uint64_t> all_hashes(const DocumentFile& file);
 

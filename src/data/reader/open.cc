@@ -21,6 +21,8 @@ struct Format {
 
 constexpr std::array kFormats = {
     Format{".jsonl", "jsonl", true, scan_jsonl},
+    Format{".jsonl.gz", "jsonl.gz", true, scan_jsonl_gzip},
+    Format{".jsonl.zst", "jsonl.zst", true, scan_jsonl_zstd},
     Format{".txt", "text", false, scan_text},
 };
 
@@ -54,6 +56,7 @@ void scan(const Format& format, const ScanJob& job) {
 std::unique_ptr<DocumentFile> make_file(InputFile file, std::unique_ptr<Index> index, const ReaderOptions& options) {
   switch (index->header().layout) {
     case Layout::json_lines: return make_json_lines(std::move(file), std::move(index), options.field);
+    case Layout::blocks: return make_blocks(std::move(file), std::move(index));
     case Layout::whole_file: return make_whole_file(std::move(file), std::move(index));
     default: break;
   }

@@ -16,6 +16,8 @@ struct ScanJob {
 };
 
 void scan_jsonl(const ScanJob& job);
+void scan_jsonl_gzip(const ScanJob& job);
+void scan_jsonl_zstd(const ScanJob& job);
 void scan_text(const ScanJob& job);
 
 // Adds a part to the index. An Error when there was nothing good among many documents: a wrong field name should not take a
