@@ -44,6 +44,8 @@ class IndexedFile : public DocumentFile {
 
 // The kind of file that an index describes.
 std::unique_ptr<DocumentFile> make_json_lines(InputFile file, std::unique_ptr<Index> index, const std::string& field);
+std::unique_ptr<DocumentFile> make_in_place(InputFile file, std::unique_ptr<Index> index);
+std::unique_ptr<DocumentFile> make_token_file(InputFile file, std::unique_ptr<Index> index);
 std::unique_ptr<DocumentFile> make_blocks(InputFile file, std::unique_ptr<Index> index);
 std::unique_ptr<DocumentFile> make_whole_file(InputFile file, std::unique_ptr<Index> index);
 
