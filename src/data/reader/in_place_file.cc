@@ -10,6 +10,7 @@ class InPlaceFile final : public IndexedFile {
 
  protected:
   void fetch(const IndexEntry& entry, std::string& out) const override {
+    check_range(entry.offset, entry.length);
     out.resize(entry.length);
     file().read_exactly(entry.offset, out.data(), out.size());
   }

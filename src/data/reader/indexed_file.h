@@ -33,6 +33,10 @@ class IndexedFile : public DocumentFile {
   // Looks at the data file once in a while; before every read.
   void watch() const;
   [[noreturn]] void fail_changed() const;
+  // Before memory is taken for them: are these bytes of the data file there?
+  void check_range(uint64_t offset, uint64_t bytes) const {
+    if (offset > file_.size() || bytes > file_.size() - offset) fail_changed();
+  }
   void release_data() { file_.release(); }
 
  private:
