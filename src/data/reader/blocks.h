@@ -12,8 +12,6 @@
 
 namespace hlat::reader {
 
-constexpr size_t kBlockText = 128 << 10;
-
 // Adds documents with their texts to a part. finish() after the last.
 class BlockPacker {
  public:

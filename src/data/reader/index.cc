@@ -26,7 +26,7 @@ bool sound(const IndexHeader& h, uint64_t file_bytes) {
 bool sound(std::span<const IndexBlock> blocks, uint64_t body) {
   uint64_t text = 0;
   for (const IndexBlock& b : blocks) {
-    if (b.text != text || b.offset > body || b.stored > body - b.offset) return false;
+    if (b.text != text || b.length > kBlockText || b.offset > body || b.stored > body - b.offset) return false;
     text += b.length;
   }
   return true;

@@ -37,6 +37,9 @@ struct IndexEntry {
 };
 static_assert(sizeof(IndexEntry) == 24);
 
+// The most text of a block. 128 KiB would take 8 % less disk, and four times as long to read a short text.
+constexpr size_t kBlockText = 32 << 10;
+
 struct IndexBlock {
   uint64_t text = 0;    // where its text begins, counted over all blocks
   uint64_t offset = 0;  // of its compressed bytes in the index file

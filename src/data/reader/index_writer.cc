@@ -82,13 +82,21 @@ std::string_view bytes_of(const std::vector<T>& items) {
 
 }  // namespace
 
-IndexWriter::IndexWriter(std::string path, const IndexKey& key)
-    : path_(std::move(path)),
-      main_(std::make_unique<Output>(path_)),
-      entries_(std::make_unique<Output>(path_)),
-      blocks_(std::make_unique<Output>(path_)) {
+IndexWriter::IndexWriter(std::string path, const IndexKey& key) : path_(std::move(path)) {
+  header_.key = key;
+  restart();
+}
+
+void IndexWriter::restart() {
+  const IndexKey key = header_.key;
+  header_ = IndexHeader();
   header_.key = key;
   header_.digest = kHashStart;
+  lines_ = text_ = 0;
+  examples_.clear();
+  main_ = std::make_unique<Output>(path_);
+  entries_ = std::make_unique<Output>(path_);
+  blocks_ = std::make_unique<Output>(path_);
   main_->write(std::string(sizeof header_, '\0'));  // a file without its header is not an index
 }
 

@@ -20,6 +20,7 @@ class IndexWriter {
   IndexWriter& operator=(const IndexWriter&) = delete;
 
   void add(const ScanPart& part);  // parts in order
+  void restart();                  // forgets what was added
   void set_layout(Layout layout, uint64_t detail = 0);
   // An index made by another process meanwhile stays; both have the same content.
   void publish();

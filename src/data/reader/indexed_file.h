@@ -33,6 +33,10 @@ class IndexedFile : public DocumentFile {
   // Looks at the data file once in a while; before every read.
   void watch() const;
   [[noreturn]] void fail_changed() const;
+  // Before memory is taken for them: are these bytes of the data file there?
+  void check_range(uint64_t offset, uint64_t bytes) const {
+    if (offset > file_.size() || bytes > file_.size() - offset) fail_changed();
+  }
   void release_data() { file_.release(); }
 
  private:
@@ -44,6 +48,8 @@ class IndexedFile : public DocumentFile {
 
 // The kind of file that an index describes.
 std::unique_ptr<DocumentFile> make_json_lines(InputFile file, std::unique_ptr<Index> index, const std::string& field);
+std::unique_ptr<DocumentFile> make_in_place(InputFile file, std::unique_ptr<Index> index);
+std::unique_ptr<DocumentFile> make_token_file(InputFile file, std::unique_ptr<Index> index);
 std::unique_ptr<DocumentFile> make_blocks(InputFile file, std::unique_ptr<Index> index);
 std::unique_ptr<DocumentFile> make_whole_file(InputFile file, std::unique_ptr<Index> index);
 

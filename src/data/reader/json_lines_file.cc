@@ -15,6 +15,7 @@ class JsonLinesFile final : public IndexedFile {
     // Buffers of a thread, whichever files it reads; they carry nothing from one read to the next.
     thread_local JsonLineParser parser;
     thread_local std::vector<char> line;
+    check_range(entry.offset, entry.stored);
     line.resize(entry.stored + kJsonPadding);
     file().read_exactly(entry.offset, line.data(), entry.stored);
     const JsonText found = parser.parse({line.data(), entry.stored}, field_);

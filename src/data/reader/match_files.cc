@@ -18,6 +18,10 @@ std::vector<std::string> match_files(const std::string& pattern) {
   std::vector<std::string> files(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
+  // "data*" names both files of a Megatron pair, which are one.
+  std::erase_if(files, [&](const std::string& path) {
+    return path.ends_with(".idx") && std::binary_search(files.begin(), files.end(), path.substr(0, path.size() - 4) + ".bin");
+  });
   return files;
 }
 

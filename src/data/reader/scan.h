@@ -10,7 +10,7 @@ namespace hlat::reader {
 
 struct ScanJob {
   const InputFile& file;
-  const InputFile* second;  // the .idx of a Megatron pair
+  const InputFile* second;  // the .idx of a Megatron pair, else null
   const ReaderOptions& options;
   IndexWriter& index;
 };
@@ -19,6 +19,9 @@ void scan_jsonl(const ScanJob& job);
 void scan_jsonl_gzip(const ScanJob& job);
 void scan_jsonl_zstd(const ScanJob& job);
 void scan_text(const ScanJob& job);
+void scan_arrow(const ScanJob& job);
+void scan_parquet(const ScanJob& job);
+void scan_megatron(const ScanJob& job);  // file is the .bin, second the .idx
 
 // Adds a part to the index. An Error when there was nothing good among many documents: a wrong field name should not take a
 // pass over the whole file.

@@ -40,6 +40,7 @@ class WholeFile final : public IndexedFile {
 
  protected:
   void fetch(const IndexEntry& entry, std::string& out) const override {
+    check_range(entry.offset, index().header().bytes);
     out.resize(index().header().bytes);
     file().read_exactly(entry.offset, out.data(), out.size());
   }
