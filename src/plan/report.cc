@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "data/dataset.h"
 #include "parallel/mesh.h"
 
 namespace hlat {
@@ -157,6 +158,7 @@ std::string plan_table(const Config& config, const std::vector<Plan>& stages) {
   s += "\n";
   if (stages.size() > 1) s += stage_table(stages);
   s += region_table(plan, stages.size() > 1);
+  s += fmt::format("beside the regions, on the host: {} for rows that the loader has ready\n", format_bytes(loader_bytes(config)));
   s += "\nlargest entries at the peak\n";
   for (const PeakEntry& e : largest(plan.memory, 10))
     s += fmt::format("  {:<10} {:>12}  {}{}\n", name_of(e.region), format_bytes(e.bytes), e.label,
@@ -212,6 +214,7 @@ nlohmann::ordered_json plan_json(const Config& config, const std::vector<Plan>& 
   j["pp"] = plan.mesh.pp;
   j["dp"] = plan.mesh.dp;
   j["bytes"] = bytes_json(plan.memory);  // of the fullest stage
+  j["loader_bytes"] = loader_bytes(config);
   for (const Plan& p : stages) {
     nlohmann::ordered_json stage{{"stage", p.coord.pp}, {"bytes", bytes_json(p.memory)}, {"executed_flops_per_rank", p.executed_flops()}};
     for (const AxisTraffic& a : p.traffic)
