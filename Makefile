@@ -14,6 +14,7 @@ CTEST   = ctest --no-tests=error -j $(JOBS)
 build: ## build build/hlat
 	@tools/setup.sh build
 	@tools/setup_cuda.sh
+	@tools/setup_arrow.sh
 	@tools/build.sh release hlat
 
 run: build ## build, then train the embedded example; CONFIG=FILE and ARGS="key=value ..." change it
@@ -22,18 +23,21 @@ run: build ## build, then train the embedded example; CONFIG=FILE and ARGS="key=
 test: ## build everything and run the fast tests
 	@tools/setup.sh build test
 	@tools/setup_cuda.sh
+	@tools/setup_arrow.sh
 	@tools/build.sh release all
 	@$(CTEST) --preset release --output-log build/ctest.log
 
 test-gpu: ## build, then run the tests of the cuda backend on this machine's GPU
 	@tools/setup.sh build test
 	@tools/setup_cuda.sh
+	@tools/setup_arrow.sh
 	@tools/build.sh release all
 	@build/tests/unit_tests --gtest_brief=1 --gtest_filter='*cuda*:Cuda.*'
 	@$(CTEST) --preset release -R 'cuda|Cuda|nccl|Nccl' -L 'unit|dist' -E 'Conformance|LayoutEquivalenceOnGpu' --output-log build/ctest-gpu.log
 
 test-asan: ## unit tests with address and undefined-behaviour sanitizers
 	@tools/setup.sh build test
+	@tools/setup_arrow.sh
 	@tools/build.sh asan unit_tests
 	@tools/check_kernel_symbols.sh build-asan
 	@$(CTEST) --preset asan --output-log build-asan/ctest.log
@@ -46,6 +50,7 @@ test-gcc13: # a second compiler, where the machine has it
 test-tier-long: # soak and fuzz: tests/long
 	@tools/setup.sh build test
 	@tools/setup_cuda.sh
+	@tools/setup_arrow.sh
 	@tools/build.sh release all
 	@ctest --no-tests=ignore -j $(JOBS) --preset long --output-log build/ctest-long.log
 
@@ -68,6 +73,7 @@ format: ## rewrite the sources in the style of .clang-format
 bench: ## measure this machine: matmul rate, and every op of the llama-134m step
 	@tools/setup.sh build test
 	@tools/setup_cuda.sh
+	@tools/setup_arrow.sh
 	@tools/build.sh release all
 	@build/hlat bench ops --config configs/llama-134m.yaml $(ARGS)
 	@if [ -x build/hlat_bench ]; then build/hlat_bench; fi

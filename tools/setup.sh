@@ -72,7 +72,9 @@ install() {
   command -v apt-get >/dev/null 2>&1 || return 1
   [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null 2>&1 || return 1
   packages=$(printf '%s\n' "$need" | cut -d'|' -f1 | tr '\n' ' ')
-  command -v ccache >/dev/null 2>&1 || packages="$packages ccache" # wanted, not needed
+  # wanted, not needed
+  command -v ccache >/dev/null 2>&1 || packages="$packages ccache"
+  python3 -c 'import venv, ensurepip' >/dev/null 2>&1 || packages="$packages python3-venv"
   echo "setup: installing $packages" >&2
   log=$(mktemp)
   # shellcheck disable=SC2086  # a list of package names

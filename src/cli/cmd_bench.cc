@@ -1,14 +1,17 @@
-// hlat bench: how fast a step is on this machine, and where its time goes.
+// hlat bench: how fast a step is on this machine, where its time goes, and how fast data is read.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "cli/ranks.h"
 #include "config/resolve.h"
 #include "runtime/backends.h"
+#include "runtime/data_bench.h"
 #include "runtime/step_bench.h"
 
 namespace hlat {
@@ -35,6 +38,33 @@ void run(const Args& args, bool per_op) {
   });
 }
 
+struct DataArgs {
+  ConfigArgs config;
+  int threads = 0;  // 0: as many as the machine has
+  double seconds = 2;
+  bool json = false;
+};
+
+void run_data(const DataArgs& args) {
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const Dataset data(args.config.load().config, cores);
+  const DataBench bench = bench_data(data, args.threads > 0 ? args.threads : cores, args.seconds);
+  if (args.json)
+    fmt::print("{}\n", data_bench_json(bench).dump(2));
+  else
+    fmt::print("{}", data_bench_text(bench));
+}
+
+void add_data_bench(CLI::App& bench) {
+  const auto args = std::make_shared<DataArgs>();
+  CLI::App* command = bench.add_subcommand("data", "how fast the data of a config is read, tokenized and packed, by threads");
+  add_config_args(*command, args->config);
+  command->add_option("--threads", args->threads, "most threads; default: all cores")->check(CLI::Range(1, 4096));
+  command->add_option("--seconds", args->seconds, "time for each figure")->check(CLI::Range(0.01, 3600.0));
+  command->add_flag("--json", args->json, "print one JSON object");
+  command->callback([args] { run_data(*args); });
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
@@ -48,6 +78,7 @@ void add_bench_command(CLI::App& app) {
     command->add_flag("--json", args->json, "print one JSON object");
     command->callback([args, per_op] { run(*args, per_op); });
   };
+  add_data_bench(*bench);
   add("step", "tokens/s, MFU and memory of the training step", false);
   add("ops", "the matmul rate of this machine, and every op of the step with its time and rate", true);
 }

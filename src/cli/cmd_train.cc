@@ -27,18 +27,13 @@ struct Args {
   bool json = false;
 };
 
-void check_data(const Config& config, const EmbeddedCorpus& corpus) {
-  if (!config.data.embedded)
-    throw UsageError("data.embedded = false: no other data is named; set data.embedded=true to train on the embedded corpus");
-  if (config.model.vocab < corpus.tokenizer().vocab_size())
-    throw UsageError(
-        fmt::format("model.vocab = {}: the embedded corpus has {} tokens", config.model.vocab, corpus.tokenizer().vocab_size()));
-}
-
 std::string summary_text(const Config& config, const TrainSummary& s) {
   std::string text = fmt::format("\ntrained {} step{} in {}\n", s.steps, s.steps == 1 ? "" : "s", format_duration(s.seconds));
-  text += fmt::format("  final loss   {:.4f} (mean of the last {}), floor {:.4f}: {:+.1f}%\n", s.loss, s.loss_steps, s.floor,
-                      100.0 * (s.loss / s.floor - 1.0));
+  text += fmt::format("  final loss   {:.4f} (mean of the last {})", s.loss, s.loss_steps);
+  text += s.floor == s.floor ? fmt::format(", floor {:.4f}: {:+.1f}%\n", s.floor, 100.0 * (s.loss / s.floor - 1.0)) : "\n";
+  const ValidationResult& v = s.validation;
+  if (v.loss == v.loss)
+    text += fmt::format("  held out     loss {:.4f}, perplexity {:.2f}, {:.4f} bits per byte\n", v.loss, v.perplexity, v.bits_per_byte);
   text += fmt::format("  speed        {} tokens/s, MFU {:.1f}%, HFU {:.1f}% of the measured matmul rate\n", format_count(s.tokens_per_s),
                       100 * s.mfu, 100 * s.hfu);
   text += fmt::format("  memory       planned {}, used {}\n", format_bytes(s.planned.total()), format_bytes(s.used.total()));
@@ -51,7 +46,12 @@ std::string summary_text(const Config& config, const TrainSummary& s) {
 nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s) {
   return {{"steps", s.steps},
           {"loss", s.loss},
-          {"floor", s.floor},
+          {"floor", s.floor},  // null when it is not known
+          {"val_loss", s.validation.loss},
+          {"val_ppl", s.validation.perplexity},
+          {"val_bpb", s.validation.bits_per_byte},
+          {"data_wait_s", s.data_wait_s},
+          {"documents", s.ledger.documents()},
           {"tokens_per_s", s.tokens_per_s},
           {"mfu", s.mfu},
           {"hfu", s.hfu},
@@ -62,14 +62,25 @@ nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s)
           {"samples", s.samples}};
 }
 
+// Rank 0 first: the others find the document indices that it made.
+std::unique_ptr<Dataset> open_data(const Config& config, const Session& session) {
+  const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
+  if (session.rank() != 0) session.world().barrier();
+  auto data = std::make_unique<Dataset>(config, threads);
+  if (session.rank() == 0) session.world().barrier();
+  return data;
+}
+
 // What rank 0 writes before the first step.
 std::unique_ptr<RunFolder> open_folder(const Config& config, const Session& session, const std::string& machine,
-                                       const std::vector<Plan>& stages, double peak) {
+                                       const std::vector<Plan>& stages, double peak, const Dataset& data) {
   auto folder = std::make_unique<RunFolder>(config.run.dir, to_yaml(config), config.run.tensorboard);
   const Plan& plan = fullest(stages);
   folder->log().info("{}", machine);
   folder->log().info("measured matmul rate {} FLOP/s{}", format_count(peak), plan.mesh.ranks() > 1 ? " on rank 0" : "");
   folder->log().info("plan\n{}", plan_table(config, stages));
+  folder->log().info("data\n{}", data.describe());
+  for (const std::string& text : data.warnings()) folder->log().warn("{}", text);
   if (config.train.precision == PrecisionKind::bf16)
     folder->log().warn("precision bf16 rounds every update to the nearest bf16 and is known to diverge; bf16_sr and mixed do not");
   if (!session.advice().empty()) folder->log().warn("{}", session.advice());
@@ -80,8 +91,10 @@ std::unique_ptr<RunFolder> open_folder(const Config& config, const Session& sess
   return folder;
 }
 
-void run_rank(const Args& args, const Config& config, const EmbeddedCorpus& corpus, const Session& session, int64_t& step) {
+void run_rank(const Args& args, const Config& config, const Session& session, int64_t& step) {
   const bool leads = session.rank() == 0;
+  const std::unique_ptr<Dataset> opened = open_data(config, session);
+  const Dataset& data = *opened;
   const auto backend = make_backend(config.device, session.place());
   DeviceComm comm(config, *backend, session.world(), session.local_ranks());
   const Planner planner(*backend, comm.memory());
@@ -101,16 +114,17 @@ void run_rank(const Args& args, const Config& config, const EmbeddedCorpus& corp
                              .peak_flops = peak};
   const Mesh mesh = comm.make_mesh();
   if (!leads) {
-    train(config, train_plan, *backend, mesh, corpus, {}, step);
+    train(config, train_plan, *backend, mesh, data, {}, step);
     return;
   }
   const std::string machine =
       backend->describe() + (session.world().size() > 1 ? ", each rank" : "") + (comm.describe().empty() ? "" : "\n" + comm.describe());
-  const auto folder = open_folder(config, session, machine, stages, peak);
+  const auto folder = open_folder(config, session, machine, stages, peak, data);
   Progress progress(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
-  const TrainSummary summary = train(config, train_plan, *backend, mesh, corpus, {folder.get(), &progress}, step);
+  const TrainSummary summary = train(config, train_plan, *backend, mesh, data, {folder.get(), &progress}, step);
   const std::string text = summary_text(config, summary);
   folder->log().info("{}", text);
+  folder->log().info("read\n{}", ledger_text(summary.ledger));
   if (args.json)
     fmt::print("{}\n", summary_json(config, summary).dump(2));
   else
@@ -120,11 +134,9 @@ void run_rank(const Args& args, const Config& config, const EmbeddedCorpus& corp
 void run(const Args& args) {
   const Launch launch = this_launch();
   const Config config = with_ranks(args.config.load().config, launch.ranks);
-  const EmbeddedCorpus corpus(config.data.seed);
-  check_data(config, corpus);
   Session session(launch, config.parallel.timeout_s);
   int64_t step = 0;
-  run_on_ranks(session, config, step, [&] { run_rank(args, config, corpus, session, step); });
+  run_on_ranks(session, config, step, [&] { run_rank(args, config, session, step); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -81,8 +82,44 @@ struct OptimConfig {
   bool operator==(const OptimConfig&) const = default;
 };
 
+using Weights = std::map<std::string, double>;  // by name of the source
+
+struct SourceConfig {
+  std::string name;   // empty: the path
+  std::string path;   // a pattern
+  double weight = 1;  // share of the tokens, relative to the other sources
+  std::string field = "text";
+
+  const std::string& id() const { return name.empty() ? path : name; }
+  bool operator==(const SourceConfig&) const = default;
+};
+
+// From its first step on, weights take the place of those of the sources; a source that is not named gets nothing.
+struct StageConfig {
+  int64_t from_step = 0;    // its first step; 0: from_tokens tells
+  int64_t from_tokens = 0;  // it begins with the first step that has this many tokens behind it
+  Weights weights;
+
+  int64_t first_step(int64_t tokens_per_step) const {
+    return from_step > 0 ? from_step : (from_tokens + tokens_per_step - 1) / tokens_per_step + 1;
+  }
+  bool operator==(const StageConfig&) const = default;
+};
+
 struct DataConfig {
-  bool embedded = true;  // train on the embedded corpus when no other data is named
+  bool embedded = true;  // train on the embedded corpus when no sources are named
+  std::string tokenizer;
+  std::vector<SourceConfig> sources = {};
+  std::vector<StageConfig> stages = {};
+  double validation = 0;       // share of the documents held out
+  int64_t validate_every = 0;  // steps; 0: only when training ends
+  int64_t validate_rows = 0;   // 0: train.global_batch
+  bool bos = false;
+  std::string eos;        // token text; empty: as the tokenizer's file tells
+  int64_t workers = 0;    // 0: one for every four threads of the rank
+  int64_t prefetch = 2;   // steps of rows that may lie ready
+  std::string cache_dir;  // empty: beside the data
+  double bad_share = 0.01;
   uint64_t seed = 1234;  // document order
   bool operator==(const DataConfig&) const = default;
 };

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -30,10 +31,12 @@ inline Limits above(double lo, double hi) { return {.lo = lo, .hi = hi, .lo_open
 inline Limits below(double lo, double hi) { return {.lo = lo, .hi = hi, .hi_open = true}; }
 inline Limits auto_or(double lo, double hi) { return {.lo = lo, .hi = hi, .zero_is_auto = true}; }
 inline Limits one_of(std::vector<std::string_view> names) { return {.choices = std::move(names)}; }
+inline Limits optional_text() { return {.optional = true}; }
 inline Limits none_or(std::vector<std::string_view> names) { return {.optional = true, .choices = std::move(names)}; }
 
 // Steps and tokens of a micro-batch are counted in 32 bits in places (noise keys, kernel indices).
 inline constexpr double kMaxCount = 2147483647;
+inline constexpr double kMaxTokens = 4611686018427387904.0;  // 2^62
 
 template <class Visit>
 void fields(Visit& v, RunConfig& c) {
@@ -102,8 +105,35 @@ void fields(Visit& v, OptimConfig& c) {
 }
 
 template <class Visit>
+void fields(Visit& v, SourceConfig& c) {
+  v("name", c.name, "how stages and reports call it; empty: by its path", optional_text());
+  v("path", c.path, "files of documents, a pattern such as c4/*.jsonl.zst", Limits{});
+  v("weight", c.weight, "share of the tokens, relative to the other sources", range(0, 1e12));
+  v("field", c.field, "key or column that holds the text", Limits{});
+}
+
+template <class Visit>
+void fields(Visit& v, StageConfig& c) {
+  v("from_step", c.from_step, "first step of the stage; auto: by from_tokens", auto_or(1, kMaxCount));
+  v("from_tokens", c.from_tokens, "the stage begins when this many tokens were trained on", range(0, kMaxTokens));
+  v("weights", c.weights, "share of the tokens by name of the source; one that is not named gets none", Limits{});
+}
+
+template <class Visit>
 void fields(Visit& v, DataConfig& c) {
-  v("embedded", c.embedded, "train on the embedded corpus", Limits{});
+  v("embedded", c.embedded, "train on the embedded corpus when no sources are named", Limits{});
+  v("tokenizer", c.tokenizer, "tokenizer.json, or a .model file of SentencePiece or tiktoken", optional_text());
+  v("sources", c.sources, "what to read; each source is all files that its path matches", Limits{});
+  v("stages", c.stages, "later weights of the sources, in the order of their start", Limits{});
+  v("validation", c.validation, "share of the documents held out, chosen by their content", range(0, 0.5));
+  v("validate_every", c.validate_every, "steps between looks at the held-out documents; 0: only at the end", range(0, kMaxCount));
+  v("validate_rows", c.validate_rows, "sequences of a look; auto: train.global_batch", auto_or(1, 16777216));
+  v("bos", c.bos, "put the tokenizer's begin-of-text token before each document", Limits{});
+  v("eos", c.eos, "text of the token that ends a document; empty: as the tokenizer's file tells", optional_text());
+  v("workers", c.workers, "threads of a rank that read and tokenize; auto: one for every four of device.threads", auto_or(1, 1024));
+  v("prefetch", c.prefetch, "steps for which rows may lie ready", range(1, 65536));
+  v("cache_dir", c.cache_dir, "folder for document indices; empty: beside the data", optional_text());
+  v("bad_share", c.bad_share, "share of documents of a file that may be unreadable; more is an error", range(0, 1));
   v("seed", c.seed, "order of the documents", Limits{});
 }
 
@@ -130,22 +160,36 @@ void sections(Visit& v, Config& c) {
 
 // One key of one Config, with its type erased; `value` points into that Config.
 struct Field {
-  using Value =
-      std::variant<int64_t*, uint64_t*, double*, bool*, std::string*, std::vector<int64_t>*, PrecisionKind*, ScheduleKind*, Recompute*>;
+  using Value = std::variant<int64_t*, uint64_t*, double*, bool*, std::string*, std::vector<int64_t>*, PrecisionKind*, ScheduleKind*,
+                             Recompute*, Weights*, std::vector<SourceConfig>*, std::vector<StageConfig>*>;
   std::string_view section;
-  std::string_view name;
+  std::string item;       // "sources[0]" for a key of an item of a list, else empty
+  std::string_view leaf;  // the key as its struct has it
   std::string_view help;
   Limits limits;
   Value value;
-  std::string key() const { return std::string(section) + "." + std::string(name); }
+  std::string name() const { return item.empty() ? std::string(leaf) : item + "." + std::string(leaf); }  // in its section
+  std::string key() const { return std::string(section) + "." + name(); }
 };
+
+// Whether T is a list whose items have keys of their own.
+template <class T>
+inline constexpr bool kIsItemList = false;
+template <class T>
+inline constexpr bool kIsItemList<std::vector<T>> = !std::is_arithmetic_v<T>;
 
 struct Section {
   std::string_view name;
   std::string_view help;
 };
 
+// A list of items is a field itself, followed by those of its items.
 std::vector<Field> all_fields(Config& c);
+
+bool is_item_list(const Field& f);
+void resize_items(const Field& f, size_t size);  // of an item list; other Fields of the Config are then stale
+size_t items(const Field& f);
+Config with_items(size_t size);  // defaults, with so many items in every list, for names and help
 std::vector<Section> all_sections();
 
 }  // namespace hlat

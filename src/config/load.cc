@@ -24,7 +24,7 @@ namespace {
 
 class Loader {
  public:
-  explicit Loader(Reading reading) : reading_(std::move(reading)), fields_(all_fields(loaded_.config)) {}
+  explicit Loader(Reading reading) : reading_(std::move(reading)), fields_(all_fields(loaded_.config)) { size_lists(); }
 
   LoadedConfig run() {
     if (!reading_.complete) distrust("");
@@ -43,7 +43,35 @@ class Loader {
 
   Origin origin_of(const std::string& key) const {
     const auto place = loaded_.origins.find(key);
-    return place == loaded_.origins.end() ? Origin{} : place->second;
+    if (place != loaded_.origins.end()) return place->second;
+    // A key that an item lacks is missing where its list stands.
+    const size_t bracket = key.find('[');
+    return bracket == std::string::npos ? Origin{} : origin_of(key.substr(0, bracket));
+  }
+
+  // Lists get their items before any key is looked at: the file gives a list its length, a key of the item after the last one adds it.
+  void size_lists() {
+    for (size_t i = 0; i < reading_.entries.size(); ++i) {
+      const Entry& e = reading_.entries[i];
+      const std::string list = e.key().substr(0, e.key().find('['));
+      const Field* f = find(list);
+      if (!f || !is_item_list(*f)) continue;
+      const size_t count = items(*f);
+      if (e.kind == Entry::Kind::items) {
+        resize_items(*f, e.count);
+      } else if (e.key() == list && e.text == "[]") {
+        // What was said about the items before has nothing to apply to.
+        const auto here = reading_.entries.begin() + static_cast<std::ptrdiff_t>(i);
+        const auto kept =
+            std::remove_if(reading_.entries.begin(), here, [&](const Entry& other) { return other.key().starts_with(list + "["); });
+        i -= static_cast<size_t>(here - kept);
+        reading_.entries.erase(kept, here);
+        resize_items(*f, 0);
+      } else if (e.key().starts_with(fmt::format("{}[{}].", list, count))) {
+        resize_items(*f, count + 1);
+      }
+      fields_ = all_fields(loaded_.config);
+    }
   }
 
   // Takes a section's values (all for "") out of the rules between fields, because they are not what was meant.
@@ -71,11 +99,14 @@ class Loader {
   void assign(const Entry& e) {
     const Field* f = find(e.key());
     if (!f) return problem(e, unknown_key(e.section, e.name));
-    const bool scalar = e.kind == Entry::Kind::scalar;
-    const bool fitting = scalar || (e.kind == Entry::Kind::list && is_list(*f));
-    if (!fitting || !parse_value(*f, e.text)) {
+    const bool scalar = e.kind == Entry::Kind::scalar, map = e.kind == Entry::Kind::map;
+    const bool fitting = scalar || (e.kind == Entry::Kind::list && is_list(*f)) || (map && is_map(*f));
+    const bool sized = is_item_list(*f) && (e.kind == Entry::Kind::items || e.text == "[]");
+    if (!sized && (!fitting || !parse_value(*f, e.text))) {
       failed_.insert(f->key());
-      return problem(e, fmt::format("must be {}{}", expectation(*f), scalar ? hint(*f, e.text) : ""));
+      Entry shown = e;
+      if (map && !is_map(*f)) shown.text = "(a map)";
+      return problem(shown, fmt::format("must be {}{}", expectation(*f), scalar ? hint(*f, e.text) : ""));
     }
     loaded_.origins[f->key()] = e.origin;
   }

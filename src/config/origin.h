@@ -20,9 +20,10 @@ struct Entry {
   std::string section;
   std::string name;
   std::string text;
-  enum class Kind { scalar, list, other };
-  Kind kind = Kind::scalar;  // the text of a list is "[a, b]"; other is a map or nothing, and the text says which
+  enum class Kind { scalar, list, map, items, nothing };
+  Kind kind = Kind::scalar;  // the text of a list is "[a, b]", of a map "{a: b}"; items have entries of their own
   Origin origin;
+  size_t count = 0;  // of items
   std::string key() const { return section.empty() ? name : section + "." + name; }
 };
 

@@ -5,6 +5,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -96,19 +97,66 @@ class YamlReader {
     for (const auto& item : content) {
       std::string name;
       if (!first_time(item.first, "key", section + ".", seen, name)) continue;
-      const Origin origin{Origin::Kind::file, path_, line_of(item.first.Mark())};
-      out_.entries.push_back({section, name, entry_text(item.second), entry_kind(item.second), origin});
+      if (item.second.IsSequence() && names_items(section, name))
+        read_items(section, name, item.first, item.second);
+      else
+        add_entry(section, name, item.first, item.second);
+    }
+  }
+
+  void add_entry(const std::string& section, const std::string& name, const YAML::Node& at, const YAML::Node& value) {
+    out_.entries.push_back({section, name, entry_text(value), entry_kind(value), {Origin::Kind::file, path_, line_of(at.Mark())}});
+  }
+
+  static bool names_items(const std::string& section, const std::string& name) {
+    Config any;
+    const std::vector<Field> list = all_fields(any);
+    return std::any_of(list.begin(), list.end(), [&](const Field& f) { return f.section == section && f.leaf == name && is_item_list(f); });
+  }
+
+  // Each item is a map with the keys of its struct; its entries are called `name[0].key`.
+  void read_items(const std::string& section, const std::string& name, const YAML::Node& at, const YAML::Node& list) {
+    out_.entries.push_back({section,
+                            name,
+                            fmt::format("[{} items]", list.size()),
+                            Entry::Kind::items,
+                            {Origin::Kind::file, path_, line_of(at.Mark())},
+                            list.size()});
+    for (size_t i = 0; i < list.size(); ++i) {
+      const std::string item = fmt::format("{}[{}]", name, i);
+      if (!list[i].IsMap()) {
+        const std::string given = list[i].IsScalar() ? list[i].Scalar() : kind_of(list[i]);
+        problem(list[i].Mark(), fmt::format("{}.{} = {}: must be a map of `key: value` pairs", section, item, given));
+        continue;
+      }
+      std::map<std::string, int> seen;
+      for (const auto& pair : list[i]) {
+        std::string key;
+        if (first_time(pair.first, "key", fmt::format("{}.{}.", section, item), seen, key))
+          add_entry(section, item + "." + key, pair.first, pair.second);
+      }
     }
   }
 
   static Entry::Kind entry_kind(const YAML::Node& node) {
     if (node.IsScalar()) return Entry::Kind::scalar;
-    return node.IsSequence() ? Entry::Kind::list : Entry::Kind::other;
+    if (node.IsMap()) return Entry::Kind::map;
+    return node.IsSequence() ? Entry::Kind::list : Entry::Kind::nothing;
+  }
+
+  static std::string map_text(const YAML::Node& node) {
+    std::vector<std::string> pairs;
+    for (const auto& item : node) {
+      const auto text = [](const YAML::Node& n) { return n.IsScalar() ? n.Scalar() : kind_of(n); };
+      pairs.push_back(fmt::format("{}: {}", text(item.first), text(item.second)));
+    }
+    return fmt::format("{{{}}}", fmt::join(pairs, ", "));
   }
 
   // Items that are more than a word are quoted: ["8,16"] has one item, which is no number.
   static std::string entry_text(const YAML::Node& node) {
     if (node.IsScalar()) return node.Scalar();
+    if (node.IsMap()) return map_text(node);
     if (!node.IsSequence()) return kind_of(node);
     std::vector<std::string> items;
     for (const YAML::Node& item : node) {
@@ -171,21 +219,39 @@ void read_override(const std::string& word, Reading& out) {
       {dotted ? key.substr(0, dot) : "", dotted ? key.substr(dot + 1) : key, word.substr(equals + 1), Entry::Kind::scalar, origin});
 }
 
-std::string unknown_key(const std::string& section, const std::string& name) {
-  Config any;
-  std::string best;
+namespace {
+
+// "sources[12].weight" as "sources[0].weight" and the 12 apart.
+std::string without_index(const std::string& name, std::string& index) {
+  const size_t open = name.find('['), close = name.find(']');
+  if (open == std::string::npos || close == std::string::npos || close <= open + 1) return name;
+  index = name.substr(open + 1, close - open - 1);
+  return name.substr(0, open + 1) + "0" + name.substr(close);
+}
+
+}  // namespace
+
+std::string unknown_key(const std::string& section, const std::string& written) {
+  Config any = with_items(1);
+  std::string best, index = "0";
+  const std::string name = without_index(written, index);
   int best_cost = 0;
   std::vector<std::string_view> here;
   for (const Field& f : all_fields(any)) {
-    if (f.section == section) here.push_back(f.name);
-    const int distance = edit_distance(name, f.name);
+    if (f.key() == section + "." + name && !f.item.empty())
+      return fmt::format("there is no {}.{}; items are counted from 0 and added one by one", section,
+                         written.substr(0, written.find(']') + 1));
+    if (f.section == section && f.item.empty()) here.push_back(f.leaf);
+    const std::string known = f.name();
+    const int distance = edit_distance(name, known);
     // In another section only a name that is nearly right is meant: not run.tensorboard for parallel.tensor.
-    const bool close = f.section == section ? is_typo_of(name, f.name) : 4 * distance <= static_cast<int>(f.name.size());
+    const bool close = f.section == section ? is_typo_of(name, known) : 4 * distance <= static_cast<int>(known.size());
     if (!close) continue;
     // The right name in the wrong section is nearer than any other name.
     const int cost = 2 * distance + (f.section == section ? 0 : 1);
     if (best.empty() || cost < best_cost) {
       best = f.key();
+      if (!f.item.empty()) best.replace(best.find('[') + 1, 1, index);
       best_cost = cost;
     }
   }
@@ -204,8 +270,8 @@ std::string unknown_section(const std::string& name) {
   if (!best.empty()) return fmt::format("unknown section; did you mean {}?", best);
   Config any;
   for (const Field& f : all_fields(any)) {
-    if (name == f.name || name == f.key())
-      return fmt::format("unknown section; did you mean the key {0} in section {1}?", f.name, f.section);
+    if (name == f.leaf || name == f.key())
+      return fmt::format("unknown section; did you mean the key {0} in section {1}?", f.leaf, f.section);
   }
   return fmt::format("unknown section; there are {}", fmt::join(names, ", "));
 }

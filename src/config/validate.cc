@@ -3,46 +3,12 @@
 #include <algorithm>
 #include <functional>
 
-#include "base/error.h"
-#include "config/value.h"
+#include "config/checker.h"
 
 namespace hlat {
 namespace {
 
-constexpr double kExact = 4611686018427387904.0;  // 2^62: sums of such counts still fit in 64 bits
-
-class Checker {
- public:
-  Checker(const Config& config, std::set<std::string> skip) : config_(config), fields_(all_fields(config_)), skip_(std::move(skip)) {}
-
-  void limits() {
-    for (const Field& f : fields_) {
-      if (skip_.contains(f.key()) || within_limits(f)) continue;
-      found_.push_back({{f.key()}, fmt::format("must be {}", expectation(f))});
-      skip_.insert(f.key());
-    }
-  }
-
-  // `broken` returns what is wrong, or nothing. It runs only when all its keys hold values within their limits.
-  template <class Broken>
-  void rule(std::vector<std::string> keys, const Broken& broken) {
-    for (const std::string& key : keys) {
-      const bool known = std::any_of(fields_.begin(), fields_.end(), [&](const Field& f) { return f.key() == key; });
-      HLAT_CHECK(known, "a rule names {}, which is no key", key);
-      if (skip_.contains(key)) return;
-    }
-    std::string message = broken();
-    if (!message.empty()) found_.push_back({std::move(keys), std::move(message)});
-  }
-
-  std::vector<Violation> take() { return std::move(found_); }
-
- private:
-  Config config_;
-  std::vector<Field> fields_;
-  std::set<std::string> skip_;
-  std::vector<Violation> found_;
-};
+constexpr double kExact = kMaxTokens;  // 2^62: sums of such counts still fit in 64 bits
 
 void model_rules(Checker& check, const ModelConfig& m) {
   check.rule({"model.heads", "model.hidden"}, [&]() -> std::string {
@@ -186,6 +152,7 @@ std::vector<Violation> validate(const Config& config, std::set<std::string> skip
   rank_rules(check, config);
   pipeline_rules(check, config.parallel, config.model.layers);
   size_rules(check, config);
+  data_rules(check, config);
   return check.take();
 }
 

@@ -55,12 +55,13 @@ bool read(std::string_view text, std::string& out) {
   return true;
 }
 
+void trim(std::string_view& s) {
+  while (s.starts_with(' ')) s.remove_prefix(1);
+  while (s.ends_with(' ')) s.remove_suffix(1);
+}
+
 // "[8, 16]" or "8,16". Blanks may stand around items; only "[]" is the empty list.
 bool read(std::string_view text, std::vector<int64_t>& out) {
-  const auto trim = [](std::string_view& s) {
-    while (s.starts_with(' ')) s.remove_prefix(1);
-    while (s.ends_with(' ')) s.remove_suffix(1);
-  };
   out.clear();
   if (text.starts_with('[') != text.ends_with(']')) return false;
   if (text.starts_with('[')) {
@@ -78,6 +79,33 @@ bool read(std::string_view text, std::vector<int64_t>& out) {
   }
 }
 
+// "{web: 0.7, books: 0.3}", the braces optional. Names end at the last colon of their item.
+bool read(std::string_view text, Weights& out) {
+  out.clear();
+  if (text.starts_with('{') != text.ends_with('}')) return false;
+  if (text.starts_with('{')) text = text.substr(1, text.size() - 2);
+  for (bool more = true; more;) {
+    const size_t comma = text.find(',');
+    std::string_view item = text.substr(0, comma);
+    const size_t colon = item.rfind(':');
+    if (colon == std::string_view::npos) return false;
+    std::string_view name = item.substr(0, colon), number = item.substr(colon + 1);
+    trim(name), trim(number);
+    double weight = 0;
+    if (name.empty() || !read(number, weight) || !out.emplace(name, weight).second) return false;
+    more = comma != std::string_view::npos;
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return true;
+}
+
+// Items are read key by key; as a whole only the empty list has a text.
+template <class Item>
+bool read(std::string_view text, std::vector<Item>& out) {
+  out.clear();
+  return text == "[]";
+}
+
 bool within(double v, const Limits& l) {
   if (l.zero_is_auto && v == 0) return true;
   return (l.lo_open ? v > l.lo : v >= l.lo) && (l.hi_open ? v < l.hi : v <= l.hi);  // false for NaN
@@ -90,6 +118,13 @@ bool within(const std::string& v, const Limits& l) {
 }
 bool within(const std::vector<int64_t>& v, const Limits& l) {
   return std::all_of(v.begin(), v.end(), [&](int64_t item) { return within(item, l); });
+}
+bool within(const Weights& v, const Limits&) {
+  return std::all_of(v.begin(), v.end(), [](const auto& item) { return item.second >= 0 && std::isfinite(item.second); });
+}
+template <class Item>
+bool within(const std::vector<Item>&, const Limits&) {
+  return true;
 }
 bool within(bool, const Limits&) { return true; }
 bool within(PrecisionKind v, const Limits&) { return static_cast<size_t>(v) < kPrecisionNames.size(); }
@@ -112,6 +147,15 @@ std::string interval_of_integers(const Limits& l) {
   return fmt::format(" from {} to {}", whole(l.lo), whole(l.hi));
 }
 
+// The keys of a list's items.
+std::vector<std::string_view> item_keys(const Field& list) {
+  Config one = with_items(1);
+  std::vector<std::string_view> keys;
+  for (const Field& f : all_fields(one))
+    if (f.section == list.section && f.item == std::string(list.leaf) + "[0]") keys.push_back(f.leaf);
+  return keys;
+}
+
 // The list that other separators may have meant: "8 16" and "8;16".
 std::string list_hint(const Field& f, std::string_view text) {
   std::string commas;
@@ -124,6 +168,28 @@ std::string list_hint(const Field& f, std::string_view text) {
   if (!read(commas, list) || !within(list, f.limits)) return "";
   return fmt::format("; did you mean [{}]?", fmt::join(list, ", "));
 }
+
+struct Writer {
+  const Limits& limits;
+  std::string operator()(const int64_t* v) const { return limits.zero_is_auto && *v == 0 ? "auto" : fmt::format("{}", *v); }
+  std::string operator()(const uint64_t* v) const { return fmt::format("{}", *v); }
+  std::string operator()(const double* v) const { return fmt::format("{}", *v); }  // the shortest text that reads back exactly
+  std::string operator()(const bool* v) const { return *v ? "true" : "false"; }
+  std::string operator()(const std::string* v) const { return *v; }
+  std::string operator()(const std::vector<int64_t>* v) const { return fmt::format("[{}]", fmt::join(*v, ", ")); }
+  std::string operator()(const Weights* v) const {
+    std::vector<std::string> parts;
+    for (const auto& [name, weight] : *v) parts.push_back(fmt::format("{}: {}", name, weight));
+    return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  }
+  template <class Item>
+  std::string operator()(const std::vector<Item>* v) const {
+    return v->empty() ? "[]" : fmt::format("[{} item{}]", v->size(), v->size() == 1 ? "" : "s");
+  }
+  std::string operator()(const PrecisionKind* v) const { return std::string(name_of(*v)); }
+  std::string operator()(const ScheduleKind* v) const { return std::string(name_of(*v)); }
+  std::string operator()(const Recompute* v) const { return v->str(); }
+};
 
 }  // namespace
 
@@ -140,6 +206,8 @@ bool parse_value(const Field& f, std::string_view text) {
 
 bool is_list(const Field& f) { return std::holds_alternative<std::vector<int64_t>*>(f.value); }
 
+bool is_map(const Field& f) { return std::holds_alternative<Weights*>(f.value); }
+
 bool within_limits(const Field& f) {
   return std::visit([&](const auto* value) { return within(*value, f.limits); }, f.value);
 }
@@ -152,6 +220,8 @@ std::string expectation(const Field& f) {
   if (std::holds_alternative<std::string*>(f.value)) return f.limits.optional ? "a text" : "a text that is not empty";
   if (std::holds_alternative<double*>(f.value)) return "a number" + interval(f.limits);
   if (std::holds_alternative<uint64_t*>(f.value)) return fmt::format("an integer from 0 to {}", std::numeric_limits<uint64_t>::max());
+  if (is_map(f)) return "a map of names to numbers of at least 0, such as {web: 0.7, books: 0.3}";
+  if (is_item_list(f)) return fmt::format("a list of items with the keys {}, or []", fmt::join(item_keys(f), ", "));
   if (is_list(f)) return fmt::format("a list of integers{}, such as [8, 16] or []", interval_of_integers(f.limits));
   return (f.limits.zero_is_auto ? "auto or an integer" : "an integer") + interval_of_integers(f.limits);
 }
@@ -165,20 +235,6 @@ std::string hint(const Field& f, std::string_view text) {
   return fmt::format("; did you mean {}?", best);
 }
 
-std::string text_of(const Field& f) {
-  struct Writer {
-    const Limits& limits;
-    std::string operator()(const int64_t* v) const { return limits.zero_is_auto && *v == 0 ? "auto" : fmt::format("{}", *v); }
-    std::string operator()(const uint64_t* v) const { return fmt::format("{}", *v); }
-    std::string operator()(const double* v) const { return fmt::format("{}", *v); }  // the shortest text that reads back exactly
-    std::string operator()(const bool* v) const { return *v ? "true" : "false"; }
-    std::string operator()(const std::string* v) const { return *v; }
-    std::string operator()(const std::vector<int64_t>* v) const { return fmt::format("[{}]", fmt::join(*v, ", ")); }
-    std::string operator()(const PrecisionKind* v) const { return std::string(name_of(*v)); }
-    std::string operator()(const ScheduleKind* v) const { return std::string(name_of(*v)); }
-    std::string operator()(const Recompute* v) const { return v->str(); }
-  };
-  return std::visit(Writer{f.limits}, f.value);
-}
+std::string text_of(const Field& f) { return std::visit(Writer{f.limits}, f.value); }
 
 }  // namespace hlat

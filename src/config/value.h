@@ -14,6 +14,7 @@ bool parse_value(const Field& f, std::string_view text);
 
 bool within_limits(const Field& f);
 bool is_list(const Field& f);
+bool is_map(const Field& f);
 
 // What parse_value accepts, to follow "must be": "an integer from 1 to 8", "true or false", "one of a, b".
 std::string expectation(const Field& f);

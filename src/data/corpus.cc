@@ -98,6 +98,18 @@ night: 3* That night {hero.they} dreamed of <color> <dream> and <adj> <dream> .
   | 2* {hero.They} <did> <how> all <time> .
 )";
 
+class StoryReader : public DocumentReader {
+ public:
+  explicit StoryReader(const EmbeddedCorpus& corpus) : corpus_(corpus) {}
+  uint64_t read(uint64_t document, uint64_t, Document& out) override {
+    out = corpus_.document(document);
+    return 0;
+  }
+
+ private:
+  const EmbeddedCorpus& corpus_;
+};
+
 }  // namespace
 
 EmbeddedCorpus::EmbeddedCorpus(uint64_t seed) : seed_(seed), grammar_(kStories), tokenizer_(grammar_.words()) {}
@@ -109,5 +121,14 @@ Document EmbeddedCorpus::document(uint64_t index) const {
              random.position() - index * kWordsPerDocument);
   return out;
 }
+
+uint64_t EmbeddedCorpus::hash(uint64_t index) const {
+  const auto words = philox_block({seed_, hash_name("embedded hash"), Noise::data, 0}, index);
+  return static_cast<uint64_t>(words[1]) << 32 | words[0];
+}
+
+uint64_t EmbeddedCorpus::typical_length() const { return static_cast<uint64_t>(grammar_.expected_length()); }
+
+std::unique_ptr<DocumentReader> EmbeddedCorpus::reader() const { return std::make_unique<StoryReader>(*this); }
 
 }  // namespace hlat

@@ -1,6 +1,7 @@
 #include "data/word_tokenizer.h"
 
 #include "base/error.h"
+#include "base/rng.h"
 
 namespace hlat {
 namespace {
@@ -10,7 +11,40 @@ constexpr std::string_view kMarks = ",.!?";
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 bool ends_word(char c) { return is_space(c) || c == '\n' || c == '"' || kMarks.find(c) != std::string_view::npos; }
 
+// Words end at blanks, so text can be cut behind any.
+class WordEncoder : public Encoder {
+ public:
+  explicit WordEncoder(const WordTokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  void encode(std::string_view text, std::vector<int32_t>& ids) override {
+    const std::vector<int32_t> more = tokenizer_.encode(text);
+    ids.insert(ids.end(), more.begin(), more.end());
+  }
+  size_t cut(std::string_view text, size_t limit) const override {
+    const size_t blank = text.substr(0, limit).find_last_of(" \t\r\n");
+    return blank == std::string_view::npos ? limit : blank + 1;
+  }
+  void resume(std::string_view text, std::vector<int32_t>& ids) override { encode(text, ids); }
+
+ private:
+  const WordTokenizer& tokenizer_;
+};
+
 }  // namespace
+
+std::unique_ptr<Encoder> WordTokenizer::encoder() const { return std::make_unique<WordEncoder>(*this); }
+
+std::optional<int32_t> WordTokenizer::id_of(std::string_view token) const {
+  const auto id = ids_.find(std::string(token));
+  return id == ids_.end() ? std::nullopt : std::optional<int32_t>(id->second);
+}
+
+std::string WordTokenizer::describe() const { return fmt::format("words of a closed vocabulary, {} tokens", vocab_size()); }
+
+uint64_t WordTokenizer::fingerprint() const {
+  std::string all;
+  for (const std::string& w : words_) all += w + "\n";
+  return hash_name(all);
+}
 
 WordTokenizer::WordTokenizer(std::vector<std::string> words) : words_(std::move(words)) {
   for (size_t i = 0; i < words_.size(); ++i)

@@ -10,18 +10,28 @@
 #include <unordered_map>
 #include <vector>
 
+#include "data/tokenizer/tokenizer.h"
+
 namespace hlat {
 
-class WordTokenizer {
+class WordTokenizer : public Tokenizer {
  public:
   static constexpr int32_t kEos = 0;
   static constexpr std::string_view kOpenQuote = "``", kCloseQuote = "''";
 
   explicit WordTokenizer(std::vector<std::string> words);  // words[i] gets id i + 1
 
-  int64_t vocab_size() const { return static_cast<int64_t>(words_.size()) + 1; }
-  std::vector<int32_t> encode(std::string_view text) const;   // Error on a word outside the vocabulary
-  std::string decode(std::span<const int32_t> tokens) const;  // an id outside the vocabulary becomes <id>
+  std::vector<int32_t> encode(std::string_view text) const;  // Error on a word outside the vocabulary
+
+  std::unique_ptr<Encoder> encoder() const override;
+  std::string decode(std::span<const int32_t> tokens) const override;
+  int64_t vocab_size() const override { return static_cast<int64_t>(words_.size()) + 1; }
+  std::optional<int32_t> id_of(std::string_view token) const override;
+  std::optional<int32_t> eos() const override { return kEos; }
+  std::optional<int32_t> bos() const override { return std::nullopt; }
+  bool is_fallback(int32_t) const override { return false; }
+  std::string describe() const override;
+  uint64_t fingerprint() const override;
 
  private:
   std::vector<std::string> words_;

@@ -54,6 +54,8 @@ void Llama::loss_and_gradient(Ctx& ctx, const MicroState& s, Tensor y, Tensor lo
   ctx.done(head_group_);
 }
 
+void Llama::loss(Ctx& ctx, const MicroState& s, Tensor y, Tensor loss_sum) const { head_.loss(ctx, y, s.targets, loss_sum); }
+
 void Llama::backward(Ctx& ctx, int chunk, const MicroState& s, Tensor d) const {
   const Chunk& c = chunks_[static_cast<size_t>(chunk)];
   const int64_t rows = ctx.rows();

@@ -43,6 +43,8 @@ class Llama {
   void forward(Ctx& ctx, int chunk, const MicroState& s, Tensor y /*(rows, D)*/) const;
   // In the last chunk, after its forward: y becomes its gradient.
   void loss_and_gradient(Ctx& ctx, const MicroState& s, Tensor y, Tensor loss_sum, double scale) const;
+  // The loss alone; y stays.
+  void loss(Ctx& ctx, const MicroState& s, Tensor y, Tensor loss_sum) const;
   // d holds dL/dy on entry and the gradient of the chunk's input on return.
   void backward(Ctx& ctx, int chunk, const MicroState& s, Tensor d) const;
 

@@ -16,25 +16,44 @@ void Head::declare(ParamBuilder& params, const ModelConfig& model, const TrainCo
     output.declare_columns(params, "head.output", model.vocab, model.hidden, {{.global = first, .count = vocab}}, model.init_std);
 }
 
+// Adds the losses; what it returns lies in temporary memory of the caller's scope.
+Head::Scores Head::chunk_scores(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum) const {
+  const int64_t n = normed.dim(0), parts = ctx.tp.comm().size();
+  const Scores s = make_scores(ctx, n);
+  output.forward(ctx, normed, s.logits);
+  ctx.ops.cross_entropy_partial(s.stats, s.logits, targets, first);
+  if (parts > 1) {
+    const Tensor all = ctx.temp().alloc(ctx.stat(), {parts * n, 3}, "loss statistics of all ranks");
+    ctx.tp.comm().all_gather(all, s.stats);
+    ctx.ops.cross_entropy_merge(s.stats, Tensor::contiguous(all.data, all.dtype, {parts, n, 3}));
+  }
+  ctx.ops.cross_entropy_finish(loss_sum, s.stats, targets);
+  return s;
+}
+
+// The logits become their gradient.
+Tensor Head::chunk_gradient(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const {
+  if (ctx.tp.comm().size() > 1) {
+    const Scores s = chunk_scores(ctx, normed, targets, loss_sum);
+    ctx.ops.cross_entropy_bwd(s.logits, s.logits, s.stats, targets, first, scale);
+    return s.logits;
+  }
+  const Scores s = make_scores(ctx, normed.dim(0));
+  output.forward(ctx, normed, s.logits);
+  ctx.ops.cross_entropy_whole(loss_sum, s.logits, s.stats, targets, scale);
+  return s.logits;
+}
+
+Head::Scores Head::make_scores(Ctx& ctx, int64_t n) const {
+  return {ctx.temp({n, vocab}, "logits"), ctx.temp().alloc(ctx.stat(), {n, 3}, "loss statistics")};
+}
+
 // On return normed holds its gradient: this rank's share of it, from its part of the vocabulary.
 void Head::chunk_loss(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const {
   const Scope scope(ctx.temp());
-  const int64_t n = normed.dim(0), parts = ctx.tp.comm().size();
-  const Tensor logits = ctx.temp({n, vocab}, "logits");
-  const Tensor stats = ctx.temp().alloc(ctx.stat(), {n, 3}, "loss statistics");
-  output.forward(ctx, normed, logits);
-  if (parts == 1) {
-    ctx.ops.cross_entropy_whole(loss_sum, logits, stats, targets, scale);
-  } else {
-    ctx.ops.cross_entropy_partial(stats, logits, targets, first);
-    const Tensor all = ctx.temp().alloc(ctx.stat(), {parts * n, 3}, "loss statistics of all ranks");
-    ctx.tp.comm().all_gather(all, stats);
-    ctx.ops.cross_entropy_merge(stats, Tensor::contiguous(all.data, all.dtype, {parts, n, 3}));
-    ctx.ops.cross_entropy_finish(loss_sum, stats, targets);
-    ctx.ops.cross_entropy_bwd(logits, logits, stats, targets, first, scale);
-  }
-  output.backward_weight(ctx, normed, logits);
-  output.backward_input(ctx, logits, normed);
+  const Tensor dlogits = chunk_gradient(ctx, normed, targets, loss_sum, scale);
+  output.backward_weight(ctx, normed, dlogits);
+  output.backward_input(ctx, dlogits, normed);
 }
 
 void Head::loss_and_gradient(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum, double scale) const {
@@ -56,6 +75,19 @@ void Head::loss_and_gradient(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum
   ctx.accumulate = accumulated;
   norm.backward(ctx, x, rstd, normed, normed, false, accumulated);
   ctx.ops.cast(x, normed);
+}
+
+void Head::loss(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum) const {
+  const Scope scope(ctx.temp());
+  const Tensor normed = ctx.temp(x.shape, "head norm");
+  const Tensor rstd = ctx.temp().alloc(ctx.stat(), {x.dim(0)}, "head rstd");
+  norm.forward(ctx, x, normed, rstd);
+  const Tensor full = ctx.enter(normed);
+  for (int64_t begin = 0; begin < full.dim(0); begin += chunk) {
+    const Scope inner(ctx.temp());
+    const int64_t end = std::min(begin + chunk, full.dim(0));
+    chunk_scores(ctx, full.rows(begin, end), targets.rows(begin, end), loss_sum);
+  }
 }
 
 void Head::logits(Ctx& ctx, Tensor x, Tensor out) const {

@@ -21,10 +21,19 @@ struct Head {
 
   // loss_sum += sum of the token losses, and in place of x its gradient, in which token losses are weighted with `scale`.
   void loss_and_gradient(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor targets /*(N)*/, Tensor loss_sum, double scale) const;
+  // loss_sum += sum of the token losses.
+  void loss(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor targets /*(N)*/, Tensor loss_sum) const;
   // Logits of the given rows, for generation; not with tp.
   void logits(Ctx& ctx, Tensor x /*(n, D)*/, Tensor out /*(n, V)*/) const;
 
  private:
+  struct Scores {
+    Tensor logits;  // (n, V / tp)
+    Tensor stats;   // (n, 3), of all ranks
+  };
+  Scores make_scores(Ctx& ctx, int64_t n) const;
+  Scores chunk_scores(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum) const;
+  Tensor chunk_gradient(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const;
   void chunk_loss(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const;
 };
 

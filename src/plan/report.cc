@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "data/dataset.h"
 #include "parallel/mesh.h"
 
 namespace hlat {
@@ -159,6 +160,7 @@ std::string plan_table(const Config& config, const std::vector<Plan>& stages) {
   if (stages.size() > 1) s += stage_table(stages);
   s += region_table(plan, stages.size() > 1);
   if (plan.host_bytes > 0) s += fmt::format("beside it, of the host's memory for communication: {}\n", format_bytes(plan.host_bytes));
+  s += fmt::format("beside the regions, on the host: {} for rows that the loader has ready\n", format_bytes(loader_bytes(config)));
   s += "\nlargest entries at the peak\n";
   for (const PeakEntry& e : largest(plan.memory, 10))
     s += fmt::format("  {:<10} {:>12}  {}{}\n", name_of(e.region), format_bytes(e.bytes), e.label,
@@ -215,6 +217,7 @@ nlohmann::ordered_json plan_json(const Config& config, const std::vector<Plan>& 
   j["dp"] = plan.mesh.dp;
   j["bytes"] = bytes_json(plan.memory);  // of the fullest stage
   j["host_bytes"] = plan.host_bytes;
+  j["loader_bytes"] = loader_bytes(config);
   for (const Plan& p : stages) {
     nlohmann::ordered_json stage{{"stage", p.coord.pp}, {"bytes", bytes_json(p.memory)}, {"executed_flops_per_rank", p.executed_flops()}};
     for (const AxisTraffic& a : p.traffic)

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
 #include "data/corpus.h"
-#include "data/lanes.h"
+#include "data/loader.h"
 #include "plan/dry_run.h"
 #include "runtime/device_comm.h"
 #include "runtime/peak.h"
@@ -29,30 +28,6 @@ void scale(OpCost& c, double factor) {
   c.bytes *= factor;
   c.seconds *= factor;
 }
-
-// One global batch, made in the first step and used in all: a loader has its batches ready when the step asks for them.
-class Batches {
- public:
-  explicit Batches(const Config& config)
-      : corpus_(config.data.seed), lanes_(corpus_, config.train.global_batch, config.train.seq_len), rows_(config.train.micro_batch) {}
-
-  void next(int64_t first, int32_t* inputs, int32_t* targets) {
-    std::vector<int32_t>& made = made_[first];
-    const auto n = static_cast<size_t>(rows_ * lanes_.seq_len());
-    if (made.empty()) {
-      made.resize(2 * n);
-      lanes_.next(first, rows_, made.data(), made.data() + n);
-    }
-    std::copy_n(made.data(), n, inputs);
-    std::copy_n(made.data() + n, n, targets);
-  }
-
- private:
-  EmbeddedCorpus corpus_;
-  Lanes lanes_;
-  int64_t rows_;
-  std::map<int64_t, std::vector<int32_t>> made_;  // by the first lane
-};
 
 }  // namespace
 
@@ -80,8 +55,11 @@ StepBench bench_step(const Config& config, Backend& backend, Comm& world, int lo
     const auto ops = backend.make_ops(planned.memory()[Purpose::temp]);
     StepRunner runner(config, precision_of(config.train.precision), mesh, planned.memory(), *ops, &backend.device());
     runner.init_weights();
-    Batches batches(config);
-    const auto fill = [&](int64_t first, int32_t* in, int32_t* out) { batches.next(first, in, out); };
+    const EmbeddedCorpus corpus(config.data.seed);
+    const Mixture mixture = only(corpus);
+    const int64_t share = config.train.global_batch / mesh.shape().dp;
+    Loader loader(Lanes(mixture, config.train.global_batch, config.train.seq_len), mesh.coord().dp * share, share, {});
+    const auto fill = [&](int64_t first, int32_t* in, int32_t* out) { loader.fill(first, config.train.micro_batch, in, out); };
     runner.step(1, 1e-4, fill);  // touches the memory, makes the library's kernels
     ops->reset_cost();
     ops->set_timing(per_op);

@@ -25,6 +25,10 @@ struct StepMetrics {
   double data_wait_s = 0;
   double comm_s = 0;       // communication of rank 0
   double comm_wait_s = 0;  // the part of it that computation waited for
+  // Of the held-out documents after this step; NaN: not looked at, not written.
+  double val_loss = std::numeric_limits<double>::quiet_NaN();
+  double val_ppl = std::numeric_limits<double>::quiet_NaN();
+  double val_bpb = std::numeric_limits<double>::quiet_NaN();  // bits per byte of text
 };
 
 // Calls visit(name, value) for every field that is recorded, step and tokens aside, in the order of the record.
@@ -42,6 +46,11 @@ void scalars(const StepMetrics& m, const Visit& visit) {
   visit("data_wait_s", m.data_wait_s);
   visit("comm_s", m.comm_s);
   visit("comm_wait_s", m.comm_wait_s);
+  if (m.val_loss == m.val_loss) {
+    visit("val_loss", m.val_loss);
+    visit("val_ppl", m.val_ppl);
+    visit("val_bpb", m.val_bpb);
+  }
 }
 
 class MetricsWriter {

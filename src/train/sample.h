@@ -4,12 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "data/word_tokenizer.h"
+#include "data/tokenizer/tokenizer.h"
 #include "train/step_runner.h"
 
 namespace hlat {
 
 // Up to `lines` texts (at most one per row of the micro-batch), drawn from the model's distribution, keyed by seed.
-std::vector<std::string> sample_texts(StepRunner& runner, const Config& config, const WordTokenizer& tokenizer, int64_t lines);
+// They start after `eos` and end with it.
+std::vector<std::string> sample_texts(StepRunner& runner, const Config& config, const Tokenizer& tokenizer, int32_t eos, int64_t lines);
 
 }  // namespace hlat

@@ -8,8 +8,6 @@ namespace hlat {
 
 namespace {
 
-enum Total : size_t { kGradSq, kLoss, kWeightSq, kTotals };
-
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

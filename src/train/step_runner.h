@@ -41,6 +41,10 @@ class StepRunner {
   void init_weights();
   StepResult step(int64_t step, double lr, const FillBatch& fill);
 
+  // Mean loss over `rows` rows that nothing is learned from. Collective; replicas share the rows as they share a batch, and `fill`
+  // gives those of [first, first + micro_batch). rows must be a multiple of the replicas' micro-batches.
+  double evaluate(int64_t rows, const FillBatch& fill);
+
   // Logits (B, V) that follow the first `length` tokens of each of the micro-batch's rows, for generation.
   // ids is (B, seq) with seq at most the training length; shorter rows cost less. Not with tp or pp.
   std::vector<float> next_logits(const std::vector<int32_t>& ids, int64_t seq, int64_t length);
@@ -60,6 +64,7 @@ class StepRunner {
     MicroState state;
     Tensor out;  // (rows, D)
   };
+  enum Total : size_t { kGradSq, kLoss, kWeightSq, kTotals };
   struct CommTime {
     double all = 0, waited = 0;
   };

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "base/format.h"
 #include "optim/schedule.h"
@@ -24,12 +25,13 @@ class Tally {
 
   void add(const StepMetrics& m, int64_t tokens) {
     if (m.step > steps_ - last_) loss_ += m.loss;
-    if (m.step > 1 || steps_ == 1) seconds_ += m.step_s, tokens_ += tokens;
+    if (m.step > 1 || steps_ == 1) seconds_ += m.step_s, tokens_ += tokens, data_wait_s_ += m.data_wait_s;
   }
   void finish(TrainSummary& s, const TrainPlan& plan, int64_t tokens_per_step) const {
     s.steps = steps_;
     s.loss = loss_ / static_cast<double>(last_);
     s.loss_steps = last_;
+    s.data_wait_s = data_wait_s_;
     s.tokens_per_s = static_cast<double>(tokens_) / seconds_;
     s.mfu = s.tokens_per_s * plan.model_flops_per_token / plan.peak_flops;
     s.hfu = s.tokens_per_s / static_cast<double>(tokens_per_step) * plan.executed_flops_per_step / plan.peak_flops;
@@ -37,9 +39,22 @@ class Tally {
 
  private:
   int64_t last_, steps_;
-  double loss_ = 0, seconds_ = 0;
+  double loss_ = 0, seconds_ = 0, data_wait_s_ = 0;
   int64_t tokens_ = 0;
 };
+
+// The rows of this rank's replica. Stages in the middle of a pipeline read no tokens and have no loader.
+std::unique_ptr<Loader> make_loader(const Config& config, const Dataset& data, const Mesh& mesh) {
+  if (!mesh.first_stage() && !mesh.last_stage()) return nullptr;
+  const int64_t share = config.train.global_batch / mesh.shape().dp;
+  return std::make_unique<Loader>(Lanes(data.train(), config.train.global_batch, config.train.seq_len), mesh.coord().dp * share, share,
+                                  data.loader_options());
+}
+
+Ledger read_ledger(const Dataset& data, const Loader* loader, const Mesh& mesh) {
+  const std::vector<LaneState> states = loader == nullptr ? std::vector<LaneState>{} : loader->states();
+  return ledger_of(data.train(), states, [&](double v) { return sum_over(mesh.dp(), v); });
+}
 
 }  // namespace
 
@@ -49,8 +64,8 @@ void check_plan(const MemoryPlan& planned, const MemoryPlan& used) {
                planned.bytes[i], used.bytes[i]);
 }
 
-TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& backend, const Mesh& mesh, const EmbeddedCorpus& corpus,
-                   Recorders out, int64_t& step) {
+TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& backend, const Mesh& mesh, const Dataset& data, Recorders out,
+                   int64_t& step) {
   const auto start = Clock::now();
   PlannedMemory planned(backend.device(), rank_plan.memory);
   const auto ops = backend.make_ops(planned.memory()[Purpose::temp]);
@@ -61,7 +76,8 @@ TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& ba
   plan.peak_flops = sum_over(mesh, rank_plan.peak_flops);
 
   const TrainConfig& t = config.train;
-  Lanes lanes(corpus, t.global_batch, t.seq_len);
+  const std::optional<Validation> validation = data.validates() ? std::make_optional<Validation>(config, data, mesh) : std::nullopt;
+  const std::unique_ptr<Loader> loader = make_loader(config, data, mesh);
   const int64_t tokens_per_step = t.global_batch * t.seq_len;
   const int64_t schedule_end = config.optim.schedule_steps > 0 ? config.optim.schedule_steps : t.steps;
   TrainSummary summary;
@@ -72,34 +88,39 @@ TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& ba
     int64_t micro = 0;
     const auto fill = [&](int64_t first, int32_t* inputs, int32_t* targets) {
       if (out.progress != nullptr) out.progress->first_step(micro++, runner.micros());
-      floor += on_grid(lanes.next(first, t.micro_batch, inputs, targets));
+      floor += on_grid(loader->fill(first, t.micro_batch, inputs, targets));
     };
     const double lr = learning_rate(config.optim, step, schedule_end);
     const StepResult r = runner.step(step, lr, fill);
     const double step_s = seconds_between(begin, Clock::now());
     const double rate = static_cast<double>(tokens_per_step) / step_s;
-    const StepMetrics m{.step = step,
-                        .tokens = step * tokens_per_step,
-                        .loss = r.loss,
-                        .floor = sum_over(mesh.dp(), floor) / static_cast<double>(runner.micros() * mesh.shape().dp),
-                        .grad_norm = r.grad_norm,
-                        .param_norm = r.param_norm,
-                        .lr = lr,
-                        .step_s = step_s,
-                        .tokens_per_s = rate,
-                        .mfu = rate * plan.model_flops_per_token / plan.peak_flops,
-                        .hfu = plan.executed_flops_per_step / step_s / plan.peak_flops,
-                        .data_wait_s = r.data_wait_s,
-                        .comm_s = r.comm_s,
-                        .comm_wait_s = r.comm_wait_s};
+    StepMetrics m{.step = step,
+                  .tokens = step * tokens_per_step,
+                  .loss = r.loss,
+                  .floor = sum_over(mesh.dp(), floor) / static_cast<double>(runner.micros() * mesh.shape().dp),
+                  .grad_norm = r.grad_norm,
+                  .param_norm = r.param_norm,
+                  .lr = lr,
+                  .step_s = step_s,
+                  .tokens_per_s = rate,
+                  .mfu = rate * plan.model_flops_per_token / plan.peak_flops,
+                  .hfu = plan.executed_flops_per_step / step_s / plan.peak_flops,
+                  .data_wait_s = r.data_wait_s,
+                  .comm_s = r.comm_s,
+                  .comm_wait_s = r.comm_wait_s};
+    const int64_t every = config.data.validate_every;
+    if (validation && (step == t.steps || (every > 0 && step % every == 0))) {
+      const ValidationResult v = summary.validation = validation->run(runner);
+      m.val_loss = v.loss, m.val_ppl = v.perplexity, m.val_bpb = v.bits_per_byte;
+    }
     if (out.folder != nullptr) out.folder->record(m);
     // The sums over the mesh since the check end only when all ranks have passed it.
     if (out.folder != nullptr && r.checked)
       out.folder->log().info("step {}: the replicas on {} ranks hold equal weights and gradients", step, mesh.shape().ranks());
     if (out.progress != nullptr) out.progress->step(m);
     tally.add(m, tokens_per_step);
+    if (step == 1 || m.val_loss == m.val_loss) check_plan(plan.memory, planned.memory().high_water());
     if (step == 1) {
-      check_plan(plan.memory, planned.memory().high_water());
       HLAT_CHECK(plan.host_bytes == mesh.host_bytes(), "host memory for communication: planned {} bytes, used {}", plan.host_bytes,
                  mesh.host_bytes());
       if (out.folder != nullptr) out.folder->log().info("step 1: memory used equals the plan, {}", format_bytes(plan.memory.total()));
@@ -107,11 +128,12 @@ TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& ba
   }
   if (out.progress != nullptr) out.progress->finish();
   tally.finish(summary, plan, tokens_per_step);
-  summary.floor = corpus.entropy_per_token();
+  summary.floor = data.floor();
+  summary.ledger = read_ledger(data, loader.get(), mesh);
   summary.planned = plan.memory;
   summary.used = planned.memory().high_water();
   if (out.folder != nullptr && mesh.shape().tp == 1 && mesh.shape().pp == 1)
-    summary.samples = sample_texts(runner, config, corpus.tokenizer(), config.run.sample_lines);
+    summary.samples = sample_texts(runner, config, data.tokenizer(), data.marks().eos, config.run.sample_lines);
   summary.seconds = seconds_between(start, Clock::now());
   return summary;
 }

@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "data/corpus.h"
-#include "data/lanes.h"
+#include "data/dataset.h"
+#include "data/ledger.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
 #include "train/step_runner.h"
+#include "train/validation.h"
 
 namespace hlat {
 
@@ -32,18 +33,21 @@ struct TrainSummary {
   int64_t steps = 0;
   double loss = 0;          // mean over the last steps
   int64_t loss_steps = 0;   // how many those are
-  double floor = 0;         // entropy of the corpus, nats per token
+  double floor = 0;         // entropy of the corpus, nats per token; NaN when it is not known
   double tokens_per_s = 0;  // over all steps but the first
   double mfu = 0, hfu = 0;
   double seconds = 0;
   MemoryPlan planned, used;
+  double data_wait_s = 0;  // over all steps but the first
+  ValidationResult validation;
+  Ledger ledger;
   std::vector<std::string> samples;
 };
 
 // Trains config.train.steps steps on this rank of the mesh. Memory use is compared with the plan at step 1: a difference is
 // a bug and ends the run. `step` is the step under way, for whoever reports a failure.
-TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend, const Mesh& mesh, const EmbeddedCorpus& corpus,
-                   Recorders out, int64_t& step);
+TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend, const Mesh& mesh, const Dataset& data, Recorders out,
+                   int64_t& step);
 
 // Error unless the high-water mark of every region equals its plan.
 void check_plan(const MemoryPlan& planned, const MemoryPlan& used);

@@ -32,7 +32,7 @@ TEST(ConfigMessages, OneLineEach) {
   const std::vector<Case> cases = {
       {"model:\n  haeds: 4\n", "FILE:2: model.haeds = 4: unknown key; did you mean model.heads?"},
       {"train: {lr: 1}\n", "FILE:1: train.lr = 1: unknown key; did you mean optim.lr?"},
-      {"data:\n\n  zzzzzz: 1\n", "FILE:3: data.zzzzzz = 1: unknown key; data has embedded, seed"},
+      {"device:\n\n  zzzzzz: 1\n", "FILE:3: device.zzzzzz = 1: unknown key; device has backend, threads, isa"},
       {"\nmodle: {heads: 4, layers: x}\n", "FILE:2: modle: unknown section; did you mean model?"},
       {"steps: 5\n", "FILE:1: steps: unknown section; did you mean the key steps in section train?"},
       {"train.steps: 5\n", "FILE:1: train.steps: unknown section; did you mean the key steps in section train?"},
@@ -161,6 +161,55 @@ TEST(ConfigMessages, ListsOfIntegers) {
     EXPECT_EQ(problems("", {"parallel.cuts=" + text}), expected("command line", text, "; did you mean [8, 16]?")) << text;
   }
   EXPECT_EQ(problems("run:\n  dir: [a, b]\n"), "FILE:2: run.dir = [a, b]: must be a text that is not empty");
+}
+
+TEST(ConfigMessages, ListsOfItems) {
+  const std::string good = "data:\n  tokenizer: t.json\n  sources:\n    - {name: web, path: w.txt}\n    - {name: books, path: b.txt}\n";
+  const auto stages = [&](const std::string& text) { return problems(good + "  stages: [" + text + "]\n"); };
+  EXPECT_EQ(problems(good), "");
+  EXPECT_EQ(problems("data:\n  sources:\n    - paht: a\n"),
+            "FILE:2: data.sources[0].path = : must be a text that is not empty\n"
+            "FILE:2: data.tokenizer =  (default): data.sources needs a tokenizer: give its file\n"
+            "FILE:3: data.sources[0].paht = a: unknown key; did you mean data.sources[0].path?");
+  EXPECT_EQ(problems("data: {tokenizer: t, sources: [{path: a, weight: -1}, {path: b, weight: x}]}\n"),
+            "FILE:1: data.sources[0].weight = -1: must be a number from 0 to 1000000000000\n"
+            "FILE:1: data.sources[1].weight = x: must be a number from 0 to 1000000000000");
+  EXPECT_EQ(problems("data:\n  sources: a.txt\n"),
+            "FILE:2: data.sources = a.txt: must be a list of items with the keys name, path, weight, field, or []");
+  EXPECT_EQ(problems("data:\n  tokenizer: t\n  sources:\n    - a.txt\n    - {path: b}\n"),
+            "FILE:3: data.sources[0].path = : must be a text that is not empty\n"
+            "FILE:4: data.sources[0] = a.txt: must be a map of `key: value` pairs");
+  EXPECT_EQ(problems("data:\n  tokenizer: t\n  sources: [{path: a,\n    path: b}]\n"),
+            "FILE:4: data.sources[0].path: key given twice, first in line 3");
+  EXPECT_EQ(problems(good, {"data.sources[3].path=x"}),
+            "command line: data.sources[3].path = x: there is no data.sources[3]; items are counted from 0 and added one by one");
+  EXPECT_EQ(problems(good, {"data.source=x"}), "command line: data.source = x: unknown key; did you mean data.sources?");
+  EXPECT_EQ(problems(good, {"data.sources[1].name=web"}),
+            "command line: data.sources[1].name = web: data.sources[0] is called web too; give each its own name");
+  EXPECT_EQ(problems(good, {"data.sources[0].weight=0", "data.sources[1].weight=0"}),
+            "command line: data.sources[0].weight = 0: all sources have weight 0, so there is nothing to read");
+  EXPECT_EQ(stages("{from_step: 5, weights: {wbe: 1}}"),
+            "FILE:6: data.stages[0].weights = {wbe: 1}: no source is called wbe; did you mean web?");
+  EXPECT_EQ(stages("{from_step: 5, weights: {web: 0}}"),
+            "FILE:6: data.stages[0].weights = {web: 0}: must give at least one source a weight above 0");
+  EXPECT_EQ(stages("{from_step: 5, from_tokens: 5, weights: {web: 1}}"),
+            "FILE:6: data.stages[0].from_step = 5: a stage begins by from_step or by from_tokens, not by both");
+  EXPECT_EQ(
+      stages("{from_step: 5, weights: {web: 1}}, {from_tokens: 1024, weights: {books: 1}}"),
+      "FILE:6: data.stages[1].from_tokens = 1024: the stage begins with step 2, but data.stages[0] before it with step 5; stages must "
+      "be in order");
+  EXPECT_EQ(stages("{from_step: 5, weights: {web: a}}"),
+            "FILE:6: data.stages[0].weights = {web: a}: must be a map of names to numbers of at least 0, such as {web: 0.7, books: 0.3}");
+  EXPECT_EQ(stages("{from_step: 5, weights: [1, 2]}"),
+            "FILE:6: data.stages[0].weights = [1, 2]: must be a map of names to numbers of at least 0, such as {web: 0.7, books: 0.3}");
+}
+
+TEST(ConfigMessages, Validation) {
+  EXPECT_EQ(problems("data: {validate_every: 5}\n"),
+            "FILE:1: data.validate_every = 5: needs data.validation above 0: no document is held out");
+  EXPECT_EQ(problems("data: {validate_rows: 5}\ntrain: {micro_batch: 2}\n"),
+            "FILE:1: data.validate_rows = 5: must be a multiple of 2: train.micro_batch (2)");
+  EXPECT_EQ(problems("data: {validation: 0.6}\n"), "FILE:1: data.validation = 0.6: must be a number from 0 to 0.5");
 }
 
 TEST(ConfigMessages, RanksThatShareTheModel) {

@@ -1,147 +1,192 @@
-// Packing lanes: no token is lost or repeated, batches do not depend on how lanes are grouped, a saved position continues.
+// Packing lanes: no token is lost or repeated, a saved position continues, epochs hold every document once.
 #include "data/lanes.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "data/corpus.h"
+#include "support/memory_source.h"
 
 namespace hlat {
 namespace {
 
 constexpr int64_t kT = 16;
 
-// Every token of every document is different, so a lost or repeated one shows. Lengths run from 1 to well above T.
-class NumberedSource : public DocumentSource {
- public:
-  explicit NumberedSource(bool surprisals = true) : surprisals_(surprisals) {}
-  Document document(uint64_t index) const override {
-    Document d;
-    const int length = 1 + static_cast<int>(index * 7 % 50);
-    for (int i = 0; i < length; ++i) d.tokens.push_back(static_cast<int32_t>(index * 100) + i);
-    if (surprisals_)
-      for (const int32_t t : d.tokens) d.surprisals.push_back(0.5 * t);
-    return d;
+// The documents a lane of `only(source)` reads, in order.
+std::vector<int32_t> stream_of(const MemorySource& source, const Mixture& mixture, uint64_t lane, uint64_t lanes, size_t length) {
+  std::vector<int32_t> stream;
+  for (uint64_t position = lane; stream.size() < length; position += lanes) {
+    const uint64_t document = mixture.document_at(0, position);
+    if (!mixture.has(0, document)) continue;
+    const std::vector<int32_t> tokens = source.tokens(document);
+    stream.insert(stream.end(), tokens.begin(), tokens.end());
   }
-
- private:
-  bool surprisals_;
-};
-
-struct Batch {
-  std::vector<int32_t> inputs, targets;  // (count, T)
-  double floor = 0;
-};
-
-Batch next(Lanes& lanes, int64_t first, int64_t count) {
-  Batch b{std::vector<int32_t>(count * lanes.seq_len(), -1), std::vector<int32_t>(count * lanes.seq_len(), -1), 0};
-  b.floor = lanes.next(first, count, b.inputs.data(), b.targets.data());
-  return b;
+  return stream;
 }
 
 TEST(Lanes, RowsConcatenateToTheLanesDocuments) {
-  const NumberedSource source;
   constexpr int64_t kLanes = 3, kRows = 40;
-  Lanes lanes(source, kLanes, kT);
-  std::vector<std::vector<int32_t>> inputs(kLanes), targets(kLanes);
-  for (int64_t row = 0; row < kRows; ++row) {
-    const Batch b = next(lanes, 0, kLanes);
-    for (int64_t l = 0; l < kLanes; ++l) {
-      inputs[l].insert(inputs[l].end(), b.inputs.begin() + l * kT, b.inputs.begin() + (l + 1) * kT);
-      targets[l].insert(targets[l].end(), b.targets.begin() + l * kT, b.targets.begin() + (l + 1) * kT);
+  for (const uint64_t documents : {0, 5, 40})
+    for (const uint64_t piece : {1, 3, 20, 1000})
+      for (const double validation : {0.0, 0.3}) {
+        const MemorySource source("numbers", {.documents = documents, .piece = piece});
+        Mixture mixture = only(source, 9);
+        mixture.validation = validation;
+        Lanes lanes(mixture, kLanes, kT);
+        RowReader reader(lanes);
+        for (int64_t l = 0; l < kLanes; ++l) {
+          const std::vector<int32_t> stream = stream_of(source, mixture, l, kLanes, kRows * kT + 1);
+          for (int64_t r = 0; r < kRows; ++r) {
+            const std::vector<int32_t> expected(stream.begin() + r * kT, stream.begin() + (r + 1) * kT + 1);
+            ASSERT_EQ(reader.next(l), expected) << documents << " " << piece << " lane " << l << " row " << r;
+          }
+          const LaneState& s = lanes.state(l);
+          EXPECT_EQ(s.rows, static_cast<uint64_t>(kRows));
+          EXPECT_EQ(s.counts.at(0).tokens, static_cast<uint64_t>(kRows * kT)) << "what the rows hold is what the ledger counts";
+        }
+      }
+}
+
+// Lanes that have read all positions below e * n have read every document e times.
+TEST(Lanes, AnEpochHasEveryDocumentOnceAndTheNextAnotherOrder) {
+  constexpr uint64_t kDocuments = 24, kLanes = 4;
+  const MemorySource source("numbers", {.documents = kDocuments, .longest = 1});  // one token each: a row is T + 1 documents
+  const Mixture mixture = only(source, 3);
+  Lanes lanes(mixture, kLanes, kDocuments / kLanes);  // a row of a lane is its share of an epoch
+  RowReader reader(lanes);
+  std::vector<std::vector<int32_t>> orders;
+  for (int epoch = 0; epoch < 6; ++epoch) {
+    std::map<int32_t, int> seen;
+    std::vector<int32_t> order;
+    for (uint64_t l = 0; l < kLanes; ++l) {
+      const std::vector<int32_t> row = reader.next(static_cast<int64_t>(l));
+      for (size_t i = 0; i + 1 < row.size(); ++i) ++seen[row[i]], order.push_back(row[i]);
     }
-  }
-  for (int64_t l = 0; l < kLanes; ++l) {
-    std::vector<int32_t> stream;
-    for (uint64_t index = l; stream.size() <= kRows * kT; index += kLanes) {
-      const Document d = source.document(index);
-      stream.insert(stream.end(), d.tokens.begin(), d.tokens.end());
-    }
-    EXPECT_EQ(inputs[l], std::vector<int32_t>(stream.begin(), stream.begin() + kRows * kT));
-    EXPECT_EQ(targets[l], std::vector<int32_t>(stream.begin() + 1, stream.begin() + kRows * kT + 1));
+    EXPECT_EQ(seen.size(), kDocuments) << epoch;
+    for (const auto& [token, count] : seen) EXPECT_EQ(count, 1) << token;
+    for (const auto& other : orders) EXPECT_NE(order, other);
+    orders.push_back(order);
   }
 }
 
-TEST(Lanes, BatchesDoNotDependOnTheGroupingOfLanes) {
-  const EmbeddedCorpus corpus(4);
-  constexpr int64_t kLanes = 8;
-  for (const int64_t dp : {2, 4, 8}) {
-    Lanes reference(corpus, kLanes, kT);
-    // Each rank has its own Lanes and reads its share in micro-batches of one lane.
-    std::vector<Lanes> ranks(dp, Lanes(corpus, kLanes, kT));
-    for (int step = 0; step < 12; ++step) {
-      const Batch all = next(reference, 0, kLanes);
-      Batch joined;
-      for (int64_t rank = 0; rank < dp; ++rank)
-        for (int64_t l = rank * kLanes / dp; l < (rank + 1) * kLanes / dp; ++l) {
-          const Batch part = next(ranks[rank], l, 1);
-          joined.inputs.insert(joined.inputs.end(), part.inputs.begin(), part.inputs.end());
-          joined.targets.insert(joined.targets.end(), part.targets.begin(), part.targets.end());
-          joined.floor += part.floor / kLanes;
-        }
-      EXPECT_EQ(joined.inputs, all.inputs);
-      EXPECT_EQ(joined.targets, all.targets);
-      EXPECT_NEAR(joined.floor, all.floor, 1e-12);
-    }
+TEST(Lanes, TheSplitsShareNoDocumentAndMissNone) {
+  constexpr uint64_t kDocuments = 60;
+  const MemorySource source("numbers", {.documents = kDocuments, .longest = 1});
+  std::map<int32_t, int> sides;
+  for (const Split split : {Split::train, Split::validation}) {
+    Mixture mixture = only(source, 3);
+    mixture.validation = 0.2;
+    mixture.split = split;
+    Lanes lanes(mixture, 1, 200);
+    RowReader reader(lanes);
+    for (const int32_t t : reader.next(0)) sides[t] |= split == Split::train ? 1 : 2;
   }
+  EXPECT_EQ(sides.size(), kDocuments);
+  int held_out = 0;
+  for (const auto& [token, side] : sides) {
+    EXPECT_NE(side, 3) << token;
+    held_out += side == 2 ? 1 : 0;
+  }
+  EXPECT_NEAR(held_out, 12, 10);
 }
 
 TEST(Lanes, RestoredPositionContinuesExactly) {
-  const NumberedSource source;
-  // Row lengths put the cut inside documents, at their ends and across many short ones.
+  // Row lengths put the cut inside documents, at their ends, on borders of pieces and across many short ones.
+  const MemorySource source("numbers", {.documents = 30, .copies = 3});
+  Mixture mixture = only(source, 5);
+  mixture.validation = 0.1;
   for (const int64_t t : {1, 2, 7, 16, 64}) {
-    Lanes lanes(source, 4, t);
+    Lanes lanes(mixture, 4, t);
+    RowReader reader(lanes);
     for (int step = 0; step < 25; ++step) {
-      next(lanes, 0, 3);  // lane 3 stays behind
-      Lanes resumed(source, 4, t);
-      resumed.restore(lanes.states());
-      Lanes copy = lanes;
-      const Batch expected = next(copy, 0, 4), got = next(resumed, 0, 4);
-      EXPECT_EQ(got.inputs, expected.inputs);
-      EXPECT_EQ(got.targets, expected.targets);
-      EXPECT_EQ(resumed.states(), copy.states());
-      const std::vector<LaneState> start(4);  // going back is possible too: nothing of the later position stays
-      resumed.restore(start);
-      Lanes fresh(source, 4, t);
-      EXPECT_EQ(next(resumed, 0, 4).targets, next(fresh, 0, 4).targets);
+      reader.next(1);
+      Lanes resumed(mixture, 4, t);
+      resumed.restore(1, lanes.state(1));
+      Lanes ahead = lanes;
+      RowReader a(ahead), b(resumed);
+      for (int row = 0; row < 3; ++row) EXPECT_EQ(b.next(1), a.next(1));
+      EXPECT_EQ(resumed.state(1), ahead.state(1));
     }
-    EXPECT_EQ(lanes.states()[3], LaneState{});
+    EXPECT_EQ(lanes.state(3).rows, 0u);
   }
 }
 
-TEST(Lanes, FloorIsTheMeanSurprisalOfTheTargets) {
-  const NumberedSource known, unknown(false);
-  Lanes lanes(known, 2, kT);
+TEST(Lanes, FloorIsTheSurprisalOfTheTargets) {
+  const MemorySource known("known", {.surprisals = true}), unknown("unknown", {});
+  const Mixture a = only(known), b = only(unknown);
+  Lanes lanes(a, 2, kT);
+  RowReader reader(lanes);
   for (int step = 0; step < 5; ++step) {
-    const Batch b = next(lanes, 0, 2);
-    double mean = 0;
-    for (const int32_t t : b.targets) mean += 0.5 * t / (2 * kT);
-    EXPECT_NEAR(b.floor, mean, 1e-9);
+    const std::vector<int32_t> row = reader.next(1);
+    double sum = 0;
+    for (size_t i = 1; i < row.size(); ++i) sum += 0.5 * row[i];
+    EXPECT_NEAR(reader.surprisal, sum, 1e-9);
   }
-  Lanes silent(unknown, 2, kT);
-  EXPECT_TRUE(std::isnan(next(silent, 0, 2).floor));
+  Lanes silent(b, 2, kT);
+  RowReader quiet(silent);
+  quiet.next(0);
+  EXPECT_TRUE(std::isnan(quiet.surprisal));
 }
 
 TEST(Lanes, FloorsApproachTheEntropyOfTheCorpus) {
   const EmbeddedCorpus corpus(9);
-  Lanes lanes(corpus, 16, 128);
-  double mean = 0;
-  for (int step = 0; step < 100; ++step) mean += next(lanes, 0, 16).floor / 100;
-  EXPECT_NEAR(mean, corpus.entropy_per_token(), 0.01);  // 200k tokens: four standard errors are about 0.006
+  const Mixture mixture = only(corpus);
+  Lanes lanes(mixture, 16, 128);
+  RowReader reader(lanes);
+  double sum = 0;
+  for (int step = 0; step < 100; ++step)
+    for (int64_t lane = 0; lane < 16; ++lane) reader.next(lane), sum += reader.surprisal;
+  EXPECT_NEAR(sum / (100 * 16 * 128), corpus.entropy_per_token(), 0.01);  // 200k tokens: four standard errors are about 0.006
+}
+
+TEST(Lanes, PartsTellWhereTokensComeFrom) {
+  const MemorySource source("numbers", {.documents = 30});
+  const Mixture mixture = only(source, 2);
+  Lanes lanes(mixture, 2, 33);
+  Readers readers(mixture);
+  for (int r = 0; r < 20; ++r) {
+    std::vector<int32_t> row(34);
+    std::vector<RowPart> parts;
+    lanes.read_row(1, readers, row.data(), &parts);
+    int64_t end = 0;
+    for (const RowPart& p : parts) {
+      EXPECT_EQ(p.begin, end);
+      end += p.count;
+      const std::vector<int32_t> tokens = source.tokens(p.document);
+      const std::vector<int32_t> here(row.begin() + p.begin, row.begin() + p.begin + p.count);
+      EXPECT_NE(std::search(tokens.begin(), tokens.end(), here.begin(), here.end()), tokens.end());
+      EXPECT_EQ(p.starts, here.front() == tokens.front());
+      EXPECT_EQ(p.ends, here.back() == tokens.back());
+    }
+    EXPECT_EQ(end, 34);
+  }
+}
+
+TEST(Lanes, CountsTheSameContentInOneRow) {
+  const MemorySource all_different("a", {.documents = 64, .longest = 4}), two("b", {.documents = 64, .longest = 4, .copies = 32});
+  const Mixture a = only(all_different), b = only(two);
+  Lanes fine(a, 1, 30), poor(b, 1, 30);
+  RowReader(fine).next(0);
+  RowReader(poor).next(0);
+  EXPECT_EQ(fine.state(0).repeats, 0u);
+  // All but the first of each of the two contents are repeats.
+  EXPECT_EQ(poor.state(0).repeats, poor.state(0).counts[0].documents - 2);
 }
 
 TEST(Lanes, WrongUseAndForeignPositionsAreRefused) {
-  const NumberedSource source;
-  Lanes lanes(source, 2, kT);
-  std::vector<int32_t> room(4 * kT);
-  EXPECT_THROW(lanes.next(1, 2, room.data(), room.data()), CheckFailed);
-  EXPECT_THROW(lanes.next(0, 0, room.data(), room.data()), CheckFailed);
-  EXPECT_THROW(lanes.restore(std::vector<LaneState>(3)), CheckFailed);
-  EXPECT_THROW(Lanes(source, 0, kT), CheckFailed);
-  lanes.restore({{0, 0}, {0, 1000}});
-  EXPECT_THROW(lanes.next(1, 1, room.data(), room.data()), Error);
+  const MemorySource source("numbers", {});
+  const Mixture mixture = only(source);
+  Lanes lanes(mixture, 2, kT);
+  RowReader reader(lanes);
+  EXPECT_THROW(reader.next(2), CheckFailed);
+  EXPECT_THROW(reader.next(-1), CheckFailed);
+  EXPECT_THROW(lanes.restore(0, LaneState{}), CheckFailed) << "no sources";
+  EXPECT_THROW(Lanes(mixture, 0, kT), CheckFailed);
+  lanes.restore(0, {.rows = 1, .source = 0, .offset = 1000, .drawn = {1}, .counts = {{1, 16}}});
+  EXPECT_THROW(reader.next(0), Error);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace hlat {
 
 // What a reader found wrong; kept up to a bound, counted without one.
 struct BadDocument {
-  uint64_t line = 0;  // from 1, or row of the table
+  uint64_t line = 0;  // from 1, or row of the table; 0: the file as a whole
   std::string reason;
 };
 
@@ -32,7 +32,7 @@ class DocumentFile {
   // A hash of the document's content, from the index: equal documents of any file have equal hashes.
   virtual uint64_t hash(uint64_t document) const = 0;
   virtual uint64_t length(uint64_t document) const = 0;  // bytes of text, or tokens
-  // Of the file's identity (size, change time, content sample): differs when the file changed.
+  // Of all documents in order: differs when a document changed, and stays when the file is copied or touched.
   virtual uint64_t fingerprint() const = 0;
 
   // True: the documents are token ids already and `tokens` reads them; false: they are text and `text` reads them.
@@ -40,17 +40,25 @@ class DocumentFile {
   virtual bool tokenized() const = 0;
   virtual void text(uint64_t document, std::string& out) const = 0;
   virtual void tokens(uint64_t document, std::vector<int32_t>& out) const = 0;
+  // A part of a text that may be larger than memory: about `bytes` from byte `begin` on, ending between two characters; empty
+  // at the end. The next part begins at begin + out.size().
+  virtual void text_part(uint64_t document, uint64_t begin, uint64_t bytes, std::string& out) const = 0;
 };
 
 struct ReaderOptions {
   std::string field = "text";  // of JSON objects and of table columns
-  std::string cache_dir;       // where indices go; empty: beside the data, else a folder of the user's cache
+  std::string cache_dir = {};  // where indices go; empty: beside the data, else a folder of the user's cache
   double bad_share = 0.01;     // more bad documents than this share (and more than a few) is an Error
   int threads = 1;             // of the scan
 };
 
 // By name: .jsonl .jsonl.gz .jsonl.zst .txt (one document) .arrow .parquet .bin/.idx. An Error for anything else, with the list.
 std::unique_ptr<DocumentFile> open_documents(const std::string& path, const ReaderOptions& options);
+
+// The bad documents of a file, one "FILE:LINE: reason" a line, after a line that counts them.
+std::string describe_bad(const FileReport& report);
+// An Error with that text when there are more bad documents than `share` of all (a few are always allowed, unless it is 0).
+void check_bad_share(const FileReport& report, double share);
 
 // Files that a pattern such as "c4/*.jsonl.zst" names, sorted; an Error when there is none.
 std::vector<std::string> match_files(const std::string& pattern);

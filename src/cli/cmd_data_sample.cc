@@ -1,0 +1,66 @@
+// hlat data sample: the embedded corpus as files, to try the data path with.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/commands.h"
+#include "config/config.h"
+#include "data/sample.h"
+
+namespace hlat {
+namespace {
+
+struct Args {
+  std::string out;
+  uint64_t documents = 10000;
+  uint64_t seed = DataConfig{}.seed;
+  bool json = false;
+};
+
+template <class Write>
+void write_stories(const EmbeddedCorpus& corpus, uint64_t documents, const Write& write) {
+  constexpr uint64_t kAtOnce = 4096;
+  for (uint64_t i = 0; i < documents; i += kAtOnce) write(sample_lines(corpus, i, std::min(kAtOnce, documents - i)));
+}
+
+void run(const Args& args) {
+  const EmbeddedCorpus corpus(args.seed);
+  if (args.out.empty()) {
+    write_stories(corpus, args.documents, [](const std::string& lines) { fmt::print("{}", lines); });
+    return;
+  }
+  const std::filesystem::path dir = args.out;
+  std::error_code failed;
+  std::filesystem::create_directories(dir, failed);
+  if (failed) fail("cannot make the folder {}: {}", args.out, failed.message());
+  const std::filesystem::path stories = dir / "stories.jsonl", tokenizer = dir / "tokenizer.json";
+  OutputFile file(stories, OutputFile::Mode::create_new);
+  write_stories(corpus, args.documents, [&](const std::string& lines) { file.write(lines); });
+  OutputFile(tokenizer, OutputFile::Mode::create_new).write(sample_tokenizer(corpus));
+  if (args.json)
+    fmt::print(
+        "{}\n",
+        nlohmann::ordered_json{{"stories", stories.string()}, {"tokenizer", tokenizer.string()}, {"documents", args.documents}}.dump(2));
+  else
+    fmt::print("{}: {} stories\n{}: a tokenizer for them\n", stories.string(), args.documents, tokenizer.string());
+}
+
+}  // namespace
+
+void add_data_sample_command(CLI::App& data) {
+  const auto args = std::make_shared<Args>();
+  CLI::App* command = data.add_subcommand("sample", "write stories of the embedded corpus as JSON lines");
+  CLI::Option* out =
+      command->add_option("--out", args->out, "folder for stories.jsonl and tokenizer.json; default: stories to standard output");
+  command->add_option("--documents", args->documents, "how many stories")->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+  command->add_option("--seed", args->seed, "other stories");
+  command->add_flag("--json", args->json, "print one JSON object about the files")->needs(out);
+  command->callback([args] { run(*args); });
+}
+
+}  // namespace hlat

@@ -1,0 +1,133 @@
+#include "data/data_state.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/rng.h"
+
+namespace hlat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+constexpr std::string_view kFormat = "hlat data state";
+
+Json to_json(const DataIdentity& d) {
+  return {{"tokenizer", d.tokenizer},   {"eos", d.eos},     {"bos", d.bos},        {"seed", d.seed},
+          {"validation", d.validation}, {"lanes", d.lanes}, {"seq_len", d.seq_len}};
+}
+
+DataIdentity identity_from(const Json& j) {
+  return {.tokenizer = j.at("tokenizer"),
+          .eos = j.at("eos"),
+          .bos = j.at("bos"),
+          .seed = j.at("seed"),
+          .validation = j.at("validation"),
+          .lanes = j.at("lanes"),
+          .seq_len = j.at("seq_len")};
+}
+
+// Numbers only, in the order of the struct: there are as many of these as sequences in a batch.
+Json to_json(const LaneState& l) {
+  Json counts = Json::array();
+  for (const LaneCount& c : l.counts) counts.insert(counts.end(), {c.documents, c.tokens});
+  return Json::array({l.rows, l.source, l.piece, l.offset, l.repeats, l.drawn, std::move(counts)});
+}
+
+LaneState lane_from(const Json& j) {
+  LaneState l{.rows = j.at(0), .source = j.at(1), .piece = j.at(2), .offset = j.at(3), .repeats = j.at(4), .drawn = j.at(5), .counts = {}};
+  const Json& counts = j.at(6);
+  if (counts.size() % 2 != 0) fail("the counts of a lane are not pairs");
+  for (size_t i = 0; i < counts.size(); i += 2) l.counts.push_back({counts[i], counts[i + 1]});
+  return l;
+}
+
+Json body_of(const DataState& s) {
+  Json sources = Json::array(), segments = Json::array(), lanes = Json::array();
+  for (const SourceRecord& r : s.sources) sources.push_back({{"name", r.name}, {"documents", r.documents}, {"files", r.files}});
+  for (const Segment& g : s.segments) segments.push_back({{"from_step", g.from_step}, {"weights", g.weights}});
+  for (const LaneState& l : s.lanes) lanes.push_back(to_json(l));
+  return {{"identity", to_json(s.identity)},
+          {"sources", std::move(sources)},
+          {"segments", std::move(segments)},
+          {"first_lane", s.first_lane},
+          {"lanes", std::move(lanes)}};
+}
+
+DataState state_from(const Json& body) {
+  DataState s;
+  s.identity = identity_from(body.at("identity"));
+  for (const Json& j : body.at("sources")) s.sources.push_back({j.at("name"), j.at("documents"), j.at("files")});
+  for (const Json& j : body.at("segments")) s.segments.push_back({j.at("from_step"), j.at("weights")});
+  s.first_lane = body.at("first_lane");
+  for (const Json& j : body.at("lanes")) s.lanes.push_back(lane_from(j));
+  return s;
+}
+
+// The checksum says that nothing was damaged; this says that the parts fit each other, whoever wrote them.
+void check_shape(const DataState& s) {
+  const size_t sources = s.sources.size(), cells = sources * s.segments.size();
+  for (const Segment& g : s.segments)
+    if (g.weights.size() != sources) fail("a segment has {} weights for {} sources", g.weights.size(), sources);
+  for (const LaneState& l : s.lanes) {
+    const bool drawn = l.source == LaneState::kNone || (l.source < sources && l.drawn.size() == sources && l.drawn[l.source] > 0);
+    if (!drawn || l.drawn.size() != sources || l.counts.size() > cells || l.rows != s.lanes.front().rows)
+      fail("lane {} does not fit its {} sources and {} segments", s.first_lane + (&l - s.lanes.data()), sources, s.segments.size());
+  }
+}
+
+}  // namespace
+
+std::string DataState::save() const {
+  const Json body = body_of(*this);
+  const std::string checksum = fmt::format("{:016x}", hash_name(body.dump()));
+  return Json{{"format", kFormat}, {"version", kVersion}, {"checksum", checksum}, {"state", body}}.dump() + "\n";
+}
+
+DataState DataState::parse(std::string_view text) try {
+  const Json j = Json::parse(text);
+  if (j.at("format") != kFormat) fail("its format is {}", j.at("format").dump());
+  if (j.at("version") != kVersion) fail("it has version {}, this program reads version {}", j.at("version").dump(), kVersion);
+  const Json& body = j.at("state");
+  if (j.at("checksum") != fmt::format("{:016x}", hash_name(body.dump()))) fail("its checksum does not match: it was damaged or edited");
+  DataState s = state_from(body);
+  check_shape(s);
+  return s;
+} catch (const nlohmann::json::exception& e) {
+  fail("the saved data position cannot be read: {}", e.what());
+} catch (const Error& e) {
+  fail("the saved data position cannot be used: {}", e.what());
+}
+
+DataState state_of(const DataIdentity& identity, const Mixture& mixture, const std::vector<SourceRecord>& earlier, int64_t first_lane,
+                   std::vector<LaneState> states) {
+  DataState s{.identity = identity, .sources = {}, .segments = {}, .first_lane = first_lane, .lanes = std::move(states)};
+  for (const DocumentSource* source : mixture.sources)
+    if (source != nullptr) s.sources.push_back({source->name(), source->documents(), source->identity()});
+  s.sources.insert(s.sources.end(), earlier.begin(), earlier.end());
+  HLAT_CHECK(s.sources.size() == mixture.sources.size(), "{} records for {} sources", s.sources.size(), mixture.sources.size());
+  for (const Segment& g : mixture.segments)
+    if (g.from_step <= s.step()) s.segments.push_back(g);
+  for (const LaneState& l : s.lanes)
+    HLAT_CHECK(l.rows == s.lanes.front().rows, "lanes have served {} and {} rows", l.rows, s.lanes.front().rows);
+  return s;
+}
+
+DataState join(std::vector<DataState> parts) {
+  HLAT_CHECK(!parts.empty(), "no states to join");
+  std::sort(parts.begin(), parts.end(), [](const DataState& a, const DataState& b) { return a.first_lane < b.first_lane; });
+  DataState all = std::move(parts.front());
+  for (size_t i = 1; i < parts.size(); ++i) {
+    DataState& p = parts[i];
+    HLAT_CHECK(p.identity == all.identity && p.sources == all.sources && p.segments == all.segments && p.step() == all.step() &&
+                   p.first_lane == all.first_lane + static_cast<int64_t>(all.lanes.size()),
+               "the state of lanes from {} at step {} does not continue that of lanes from {} at step {}", p.first_lane, p.step(),
+               all.first_lane, all.step());
+    std::move(p.lanes.begin(), p.lanes.end(), std::back_inserter(all.lanes));
+  }
+  return all;
+}
+
+}  // namespace hlat

@@ -1,0 +1,64 @@
+// The position of a run in its data: one small value that says where every lane stands, what it has served, and which data that
+// was. Batches after a restore are those of an uninterrupted run, for any number of ranks and threads.
+// As text it is one line of JSON with a version and a checksum.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/lanes.h"
+
+namespace hlat {
+
+// What decides the batches beside the files and the weights.
+struct DataIdentity {
+  uint64_t tokenizer = 0;  // fingerprint
+  int64_t eos = -1, bos = -1;
+  uint64_t seed = 0;
+  double validation = 0;
+  int64_t lanes = 0, seq_len = 0;
+  bool operator==(const DataIdentity&) const = default;
+};
+
+struct SourceRecord {
+  std::string name;
+  uint64_t documents = 0;       // 0: endless
+  std::vector<uint64_t> files;  // fingerprints
+  bool operator==(const SourceRecord&) const = default;
+};
+
+struct DataState {
+  DataIdentity identity;
+  std::vector<SourceRecord> sources;
+  std::vector<Segment> segments;  // begun so far
+  int64_t first_lane = 0;         // of `lanes`; a rank knows those it serves
+  std::vector<LaneState> lanes;   // all have served the same number of rows
+
+  int64_t step() const { return lanes.empty() ? 0 : static_cast<int64_t>(lanes.front().rows); }
+  std::string save() const;
+  static DataState parse(std::string_view text);  // an Error says why the text is no state, or a damaged one
+  bool operator==(const DataState&) const = default;
+};
+
+// The state of lanes [first_lane, first_lane + states.size()), which have served the same number of rows. `earlier` are records of
+// sources that the mixture no longer has.
+DataState state_of(const DataIdentity& identity, const Mixture& mixture, const std::vector<SourceRecord>& earlier, int64_t first_lane,
+                   std::vector<LaneState> states);
+
+// The states of ranks that share the lanes, put together.
+DataState join(std::vector<DataState> parts);
+
+// A run that goes on: `mixture` has the sources of `fresh`, then those that only the state knows. Weights and sources may have
+// changed; that begins a segment. Anything else that differs from the saved run is an Error that names it.
+struct Resumed {
+  Mixture mixture;
+  std::vector<SourceRecord> earlier;  // as state_of wants them
+  std::vector<LaneState> lanes;       // all
+};
+Resumed resume(const DataIdentity& identity, const Mixture& fresh, DataState state);
+
+// Neighbours with equal weights become one segment.
+void append_segment(std::vector<Segment>& segments, Segment next);
+
+}  // namespace hlat

@@ -1,0 +1,162 @@
+#include "data/dataset.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "base/format.h"
+
+namespace hlat {
+namespace {
+
+std::vector<Segment> segments_of(const Config& c) {
+  const DataConfig& d = c.data;
+  const int64_t tokens = c.train.global_batch * c.train.seq_len;
+  std::vector<Segment> list;
+  if (d.stages.empty() || d.stages.front().first_step(tokens) > 1) {
+    std::vector<double> weights;
+    for (const SourceConfig& s : d.sources) weights.push_back(s.weight);
+    list.push_back({1, shares(weights)});
+  }
+  for (const StageConfig& stage : d.stages) {
+    std::vector<double> weights;
+    for (const SourceConfig& s : d.sources) weights.push_back(stage.weights.contains(s.id()) ? stage.weights.at(s.id()) : 0);
+    append_segment(list, {stage.first_step(tokens), shares(weights)});
+  }
+  return list;
+}
+
+uint64_t count_held_out(const FileSource& source, double share) {
+  if (share <= 0) return 0;
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < source.documents(); ++i) count += is_validation(source.hash(i), share) ? 1 : 0;
+  return count;
+}
+
+}  // namespace
+
+Dataset::Dataset(const Config& config, int threads)
+    : loader_{.workers = config.data.workers > 0 ? static_cast<int>(config.data.workers) : std::clamp(threads / 4, 1, 16),
+              .prefetch = config.data.prefetch},
+      lanes_(config.train.global_batch),
+      seq_len_(config.train.seq_len) {
+  const DataConfig& d = config.data;
+  if (!d.sources.empty()) {
+    loaded_ = load_tokenizer(d.tokenizer);
+    tokenizer_ = loaded_.get();
+    choose_marks(d);
+    open_files(d, threads);
+  } else if (d.embedded) {
+    corpus_ = std::make_unique<EmbeddedCorpus>(d.seed);
+    tokenizer_ = &corpus_->tokenizer();
+    marks_.eos = WordTokenizer::kEos;
+  } else {
+    throw UsageError("data.embedded = false: no other data is named; name data.sources, or set data.embedded=true");
+  }
+  if (config.model.vocab < tokenizer_->vocab_size())
+    throw UsageError(fmt::format("model.vocab = {}: {} has {} tokens", config.model.vocab,
+                                 corpus_ ? "the embedded corpus" : "the tokenizer " + d.tokenizer, tokenizer_->vocab_size()));
+  make_mixtures(config);
+  check_split();
+}
+
+void Dataset::choose_marks(const DataConfig& d) {
+  const auto known = d.eos.empty() ? tokenizer_->eos() : tokenizer_->id_of(d.eos);
+  if (!known && d.eos.empty())
+    throw UsageError(
+        fmt::format("data.tokenizer = {}: the file does not tell which token ends a document; give its text as data.eos", d.tokenizer));
+  if (!known) throw UsageError(fmt::format("data.eos = {}: the tokenizer {} has no such token", d.eos, d.tokenizer));
+  marks_.eos = *known;
+  if (!d.bos) return;
+  marks_.bos = tokenizer_->bos();
+  if (!marks_.bos) throw UsageError(fmt::format("data.bos = true: the tokenizer {} has no begin-of-text token", d.tokenizer));
+}
+
+void Dataset::open_files(const DataConfig& d, int threads) {
+  for (const SourceConfig& s : d.sources) {
+    const ReaderOptions options{.field = s.field, .cache_dir = d.cache_dir, .bad_share = d.bad_share, .threads = threads};
+    std::vector<std::unique_ptr<DocumentFile>> files;
+    for (const std::string& path : match_files(s.path)) files.push_back(open_documents(path, options));
+    sources_.push_back(std::make_unique<FileSource>(s.id(), std::move(files), *tokenizer_, marks_));
+    if (sources_.back()->documents() == 0) fail("source {}: there is no document in {}", s.id(), s.path);
+    held_out_.push_back(count_held_out(*sources_.back(), d.validation));
+  }
+}
+
+void Dataset::make_mixtures(const Config& config) {
+  const DataConfig& d = config.data;
+  if (corpus_) {
+    train_ = only(*corpus_, d.seed);
+  } else {
+    for (const auto& s : sources_) train_.sources.push_back(s.get()), train_.names.push_back(s->name());
+    train_.segments = segments_of(config);
+    train_.seed = d.seed;
+  }
+  train_.validation = d.validation;
+  if (d.validation <= 0) return;
+  // Held-out rows stay the same through all stages: the sources' own weights decide. A source with nothing held out cannot take part.
+  std::vector<double> weights(train_.sources.size(), 1.0);
+  for (size_t i = 0; i < sources_.size(); ++i) weights[i] = held_out_[i] == 0 ? 0 : d.sources[i].weight;
+  if (std::all_of(weights.begin(), weights.end(), [](double w) { return w == 0; }))
+    fail("data.validation = {} holds out none of the documents; give a larger share", d.validation);
+  validation_ = train_;
+  validation_.segments = {{1, shares(weights)}};
+  validation_.split = Split::validation;
+}
+
+// A source with nothing left to train on would be searched for ever.
+void Dataset::check_split() const {
+  for (size_t i = 0; i < sources_.size(); ++i)
+    if (held_out_[i] == sources_[i]->documents())
+      fail("source {}: data.validation = {} holds out all of its {} documents; give a smaller share, or more documents",
+           sources_[i]->name(), train_.validation, held_out_[i]);
+}
+
+DataIdentity Dataset::identity() const {
+  return {.tokenizer = tokenizer_->fingerprint(),
+          .eos = marks_.eos,
+          .bos = marks_.bos.value_or(-1),
+          .seed = train_.seed,
+          .validation = train_.validation,
+          .lanes = lanes_,
+          .seq_len = seq_len_};
+}
+
+double Dataset::floor() const { return corpus_ ? corpus_->entropy_per_token() : std::numeric_limits<double>::quiet_NaN(); }
+
+std::string Dataset::describe() const {
+  std::string text = fmt::format("tokenizer: {}", tokenizer_->describe());
+  if (corpus_) return text + "\nsource embedded: tiny stories without end";
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    const FileSource& s = *sources_[i];
+    text += fmt::format("\nsource {}: {} file{}, {} documents ({} held out), {}", s.name(), s.files().size(),
+                        s.files().size() == 1 ? "" : "s", s.documents(), held_out_[i], format_bytes(s.bytes()));
+  }
+  return text;
+}
+
+std::vector<std::string> Dataset::warnings() const {
+  std::vector<std::string> list;
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    for (const auto& f : sources_[i]->files()) {
+      if (f->report().bad > 0) list.push_back(describe_bad(f->report()));
+    }
+    if (validates() && held_out_[i] == 0)
+      list.push_back(fmt::format("source {}: none of its {} documents is held out, so it is not validated", sources_[i]->name(),
+                                 sources_[i]->documents()));
+  }
+  return list;
+}
+
+int64_t validate_rows(const Config& config) {
+  if (config.data.validation <= 0) return 0;
+  return config.data.validate_rows > 0 ? config.data.validate_rows : config.train.global_batch;
+}
+
+size_t loader_bytes(const Config& config) {
+  const int64_t dp = std::max<int64_t>(1, config.parallel.dp), width = config.train.seq_len + 1;
+  return Loader::row_bytes(config.train.global_batch / dp, config.train.seq_len, {.workers = 1, .prefetch = config.data.prefetch}) +
+         static_cast<size_t>(validate_rows(config) / dp * width) * sizeof(int32_t);
+}
+
+}  // namespace hlat

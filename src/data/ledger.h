@@ -1,0 +1,40 @@
+// What was read: documents, tokens and epochs of each source, in all and by segment. Counts are sums over lanes, so that the tokens of
+// all sources are exactly those of the rows that were served.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/lanes.h"
+
+namespace hlat {
+
+struct Ledger {
+  struct Line {
+    std::string source;
+    uint64_t documents = 0;  // begun
+    uint64_t tokens = 0;     // served
+    double epochs = 0;       // NaN: the source is endless or gone
+    double weight = 0;       // of the segment
+  };
+  struct Part {
+    int64_t from_step = 1;
+    std::vector<Line> lines;  // by source
+  };
+  std::vector<Line> total;  // by source
+  std::vector<Part> segments;
+  uint64_t repeats = 0;  // documents whose content was already in their row
+
+  uint64_t tokens() const;
+  uint64_t documents() const;
+};
+
+// Adds a number up over the ranks that share the lanes.
+using SumOver = std::function<double(double)>;
+
+// `sum` is called the same number of times on all ranks.
+Ledger ledger_of(const Mixture& mixture, const std::vector<LaneState>& lanes, const SumOver& sum);
+std::string ledger_text(const Ledger& ledger);
+
+}  // namespace hlat

@@ -1,0 +1,82 @@
+#include <zlib.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/reader/byte_stream.h"
+
+namespace hlat::reader {
+
+bool CompressedInput::refill() {
+  filled_ = file_.read(offset_, buffer_.data(), buffer_.size());
+  offset_ += filled_;
+  return filled_ > 0;
+}
+
+namespace {
+
+class GzipStream final : public ByteStream {
+ public:
+  explicit GzipStream(const InputFile& file) : input_(file) {
+    if (inflateInit2(&z_, 16 + MAX_WBITS) != Z_OK) fail("cannot read {}: not enough memory", file.path());
+  }
+  ~GzipStream() override { inflateEnd(&z_); }
+  GzipStream(const GzipStream&) = delete;
+  GzipStream& operator=(const GzipStream&) = delete;
+
+  size_t read(char* out, size_t bytes) override {
+    z_.next_out = reinterpret_cast<Bytef*>(out);
+    z_.avail_out = static_cast<uInt>(std::min<size_t>(bytes, 1 << 30));
+    const size_t wanted = z_.avail_out;
+    while (z_.avail_out > 0 && !done_) step();
+    return wanted - z_.avail_out;
+  }
+
+ private:
+  // Decodes some, or goes to the next member, or ends.
+  void step() {
+    if (z_.avail_in == 0 && !refill()) return end(in_member_ ? "ends early" : "");
+    if (!in_member_) return begin_member();
+    const int status = inflate(&z_, Z_NO_FLUSH);
+    if (status == Z_STREAM_END) {
+      in_member_ = false;
+      after_first_ = true;
+      if (inflateReset(&z_) != Z_OK) end("cannot be read");
+    } else if (status != Z_OK && status != Z_BUF_ERROR) {
+      end("is damaged");
+    }
+  }
+
+  // Zeros after a member are padding, as tapes have it; other bytes must be a member.
+  void begin_member() {
+    while (after_first_ && z_.avail_in > 0 && *z_.next_in == 0) {
+      ++z_.next_in;
+      --z_.avail_in;
+    }
+    in_member_ = z_.avail_in > 0;
+  }
+
+  bool refill() {
+    if (!input_.refill()) return false;
+    z_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input_.data()));  // zlib reads it only
+    z_.avail_in = static_cast<uInt>(input_.filled());
+    return true;
+  }
+
+  void end(const char* problem) {
+    done_ = true;
+    if (*problem) broken_ = fmt::format("the gzip data {} at byte {} of {}", problem, input_.offset() - z_.avail_in, input_.file_size());
+  }
+
+  CompressedInput input_;
+  z_stream z_{};
+  bool in_member_ = false;
+  bool after_first_ = false;
+  bool done_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<ByteStream> open_gzip(const InputFile& file) { return std::make_unique<GzipStream>(file); }
+
+}  // namespace hlat::reader

@@ -1,0 +1,28 @@
+// Shell patterns for data files.
+#include <glob.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/error.h"
+#include "data/reader/document_file.h"
+
+namespace hlat {
+
+std::vector<std::string> match_files(const std::string& pattern) {
+  glob_t found{};
+  const int status = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT | GLOB_BRACE | GLOB_TILDE, nullptr, &found);
+  const std::unique_ptr<glob_t, decltype(&::globfree)> release(&found, &::globfree);
+  if (status == GLOB_NOMATCH) throw UsageError(fmt::format("no file matches {}", pattern));
+  if (status != 0) fail("cannot look for {}: {}", pattern, status == GLOB_NOSPACE ? "not enough memory" : "a folder cannot be read");
+  std::vector<std::string> files(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  // "data*" names both files of a Megatron pair, which are one.
+  std::erase_if(files, [&](const std::string& path) {
+    return path.ends_with(".idx") && std::binary_search(files.begin(), files.end(), path.substr(0, path.size() - 4) + ".bin");
+  });
+  return files;
+}
+
+}  // namespace hlat

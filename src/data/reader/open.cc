@@ -1,0 +1,101 @@
+// Opens a data file by its name: finds its format, finds or makes its index, checks the share of bad documents.
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "base/error.h"
+#include "data/reader/content_hash.h"
+#include "data/reader/index_place.h"
+#include "data/reader/indexed_file.h"
+#include "data/reader/scan.h"
+
+namespace hlat {
+namespace reader {
+namespace {
+
+struct Format {
+  std::string_view suffix;
+  std::string_view name;  // part of the index's settings
+  bool has_field;         // documents come from the field that the options name
+  void (*scan)(const ScanJob&);
+};
+
+constexpr std::array kFormats = {
+    Format{".jsonl", "jsonl", true, scan_jsonl},
+    Format{".jsonl.gz", "jsonl.gz", true, scan_jsonl_gzip},
+    Format{".jsonl.zst", "jsonl.zst", true, scan_jsonl_zstd},
+    Format{".txt", "text", false, scan_text},
+    Format{".arrow", "arrow", true, scan_arrow},
+    Format{".parquet", "parquet", true, scan_parquet},
+    Format{".bin", "megatron", false, scan_megatron},
+    Format{".idx", "megatron", false, scan_megatron},
+};
+
+const Format& format_of(const std::string& path) {
+  std::string known;
+  for (const Format& format : kFormats) {
+    if (path.ends_with(format.suffix)) return format;
+    known += fmt::format("{}{}", known.empty() ? "" : " ", format.suffix);
+  }
+  throw UsageError(fmt::format("{}: not a data file by its name; known are {}", path, known));
+}
+
+// A Megatron pair is known by either of its names.
+std::string data_path(const std::string& path) { return path.ends_with(".idx") ? path.substr(0, path.size() - 4) + ".bin" : path; }
+std::string second_path(const std::string& path) { return path.ends_with(".bin") ? path.substr(0, path.size() - 4) + ".idx" : ""; }
+
+IndexKey key_of(const InputFile& file, const InputFile* second, const Format& format, const ReaderOptions& options) {
+  const std::string settings = fmt::format("{}\n{}", format.name, format.has_field ? options.field : "");
+  IndexKey key{.settings = hash_content(settings),
+               .size = file.size(),
+               .changed = static_cast<uint64_t>(file.stamp().changed),
+               .sample = file.sample()};
+  if (second) {
+    key.size = hash_pair(key.size, second->size());
+    key.changed = hash_pair(key.changed, static_cast<uint64_t>(second->stamp().changed));
+    key.sample = hash_pair(key.sample, second->sample());
+  }
+  return key;
+}
+
+void scan(const Format& format, const ScanJob& job) {
+  format.scan(job);
+  if (job.second) job.second->check_unchanged();
+  job.file.check_unchanged();  // an index of two states of a file is of none
+  if (job.index.header().documents == 0 && job.index.header().bad == 0) {
+    ScanPart nothing;
+    nothing.add_bad(0, "no documents: the file is empty");
+    job.index.add(nothing);
+  }
+}
+
+std::unique_ptr<DocumentFile> make_file(InputFile file, std::unique_ptr<Index> index, const ReaderOptions& options) {
+  switch (index->header().layout) {
+    case Layout::json_lines: return make_json_lines(std::move(file), std::move(index), options.field);
+    case Layout::blocks: return make_blocks(std::move(file), std::move(index));
+    case Layout::in_place: return make_in_place(std::move(file), std::move(index));
+    case Layout::tokens: return make_token_file(std::move(file), std::move(index));
+    case Layout::whole_file: return make_whole_file(std::move(file), std::move(index));
+    default: break;
+  }
+  fail("{}: unknown layout {} in index {}", file.path(), static_cast<uint32_t>(index->header().layout), index->file().path());
+}
+
+}  // namespace
+}  // namespace reader
+
+std::unique_ptr<DocumentFile> open_documents(const std::string& path, const ReaderOptions& options) {
+  using namespace reader;  // NOLINT(google-build-using-namespace)
+  const Format& format = format_of(path);
+  InputFile file(data_path(path));
+  std::optional<InputFile> second;
+  if (const std::string name = second_path(file.path()); !name.empty()) second.emplace(name);
+  const InputFile* other = second ? &*second : nullptr;
+  auto index = find_or_make_index(file.path(), key_of(file, other, format, options), options.cache_dir, [&](IndexWriter& writer) {
+    scan(format, {.file = file, .second = other, .options = options, .index = writer});
+  });
+  check_bad_share(index->report(file.path()), options.bad_share);
+  return make_file(std::move(file), std::move(index), options);
+}
+
+}  // namespace hlat

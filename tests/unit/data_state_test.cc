@@ -1,0 +1,186 @@
+// The saved position: reads back identical, refuses what does not fit with its reason, and takes changed weights and sources.
+#include "data/data_state.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "support/memory_source.h"
+#include "support/message_of.h"
+
+namespace hlat {
+namespace {
+
+constexpr int64_t kLanes = 4, kT = 24;
+
+struct Data {
+  MemorySource web{"web", {.documents = 50}};
+  MemorySource books{"books", {.documents = 20, .first_token = 1'000'000}};
+  MemorySource code{"code", {.documents = 30, .first_token = 2'000'000}};
+  Mixture mix(const std::vector<const MemorySource*>& sources, std::vector<Segment> segments) const {
+    Mixture m{.sources = {}, .names = {}, .segments = {}, .seed = 4};
+    for (const MemorySource* s : sources) m.sources.push_back(s), m.names.push_back(s->name());
+    for (Segment& g : segments) append_segment(m.segments, {g.from_step, shares(g.weights)});
+    return m;
+  }
+};
+
+DataIdentity identity() { return {.tokenizer = 77, .eos = 2, .bos = -1, .seed = 4, .validation = 0, .lanes = kLanes, .seq_len = kT}; }
+
+// All lanes of a run, stopped and continued as a checkpoint would.
+class LaneRun {
+ public:
+  LaneRun(Mixture mixture, std::vector<LaneState> states = {}, std::vector<SourceRecord> earlier = {})
+      : mixture_(std::make_unique<Mixture>(std::move(mixture))), earlier_(std::move(earlier)), lanes_(*mixture_, kLanes, kT) {
+    for (size_t l = 0; l < states.size(); ++l) lanes_.restore(static_cast<int64_t>(l), states[l]);
+  }
+  explicit LaneRun(Resumed r) : LaneRun(std::move(r.mixture), std::move(r.lanes), std::move(r.earlier)) {}
+
+  std::vector<std::vector<int32_t>> step() {
+    RowReader reader(lanes_);
+    std::vector<std::vector<int32_t>> batch;
+    for (int64_t l = 0; l < kLanes; ++l) batch.push_back(reader.next(l));
+    return batch;
+  }
+  DataState state() const {
+    std::vector<LaneState> states;
+    for (int64_t l = 0; l < kLanes; ++l) states.push_back(lanes_.state(l));
+    return state_of(identity(), *mixture_, earlier_, 0, states);
+  }
+
+ private:
+  std::unique_ptr<Mixture> mixture_;
+  std::vector<SourceRecord> earlier_;
+  Lanes lanes_;
+};
+
+uint64_t tokens(const DataState& s, const std::string& source, size_t segment) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < s.sources.size(); ++i)
+    for (const LaneState& l : s.lanes)
+      if (s.sources[i].name == source) sum += l.counts[segment * s.sources.size() + i].tokens;
+  return sum;
+}
+
+TEST(DataState, ReadsBackIdentical) {
+  const Data d;
+  LaneRun run(d.mix({&d.web, &d.books}, {{1, {2, 1}}, {6, {1, 0}}}));
+  for (int step = 0; step < 10; ++step) {
+    const DataState s = run.state();
+    EXPECT_EQ(s.step(), step);
+    const DataState back = DataState::parse(s.save());
+    EXPECT_EQ(back, s);
+    EXPECT_EQ(back.save(), s.save());
+    run.step();
+  }
+  EXPECT_LT(run.state().save().size(), 2000u) << "a few numbers per lane";
+}
+
+TEST(DataState, AStoppedRunGoesOnAtEveryStep) {
+  const Data d;
+  // Segments begin at 4 and 8, so that stops lie before, on and after their borders.
+  const Mixture mixture = d.mix({&d.web, &d.books, &d.code}, {{1, {2, 1, 0}}, {4, {0, 1, 2}}, {8, {1, 1, 1}}});
+  LaneRun whole(mixture);
+  auto stopped = std::make_unique<LaneRun>(mixture);
+  for (int step = 0; step < 14; ++step) {
+    EXPECT_EQ(stopped->step(), whole.step()) << step;
+    EXPECT_EQ(stopped->state(), whole.state()) << step;
+    stopped = std::make_unique<LaneRun>(resume(identity(), mixture, DataState::parse(stopped->state().save())));
+  }
+}
+
+TEST(DataState, ChangedWeightsBeginASegmentThatIsCountedOnItsOwn) {
+  const Data d;
+  LaneRun first(d.mix({&d.web, &d.books}, {{1, {1, 1}}}));
+  for (int i = 0; i < 5; ++i) first.step();
+  LaneRun second(resume(identity(), d.mix({&d.web, &d.books}, {{1, {1, 0}}}), first.state()));
+  for (int i = 0; i < 7; ++i) second.step();
+  const DataState s = second.state();
+  ASSERT_EQ(s.segments.size(), 2u);
+  EXPECT_EQ(s.segments[1].from_step, 6);
+  EXPECT_EQ(s.segments[1].weights, (std::vector<double>{1, 0}));
+  EXPECT_EQ(tokens(s, "web", 0) + tokens(s, "books", 0), 5u * kLanes * kT);
+  EXPECT_EQ(tokens(s, "web", 1) + tokens(s, "books", 1), 7u * kLanes * kT);
+  EXPECT_LT(tokens(s, "books", 1), kLanes * 50u) << "only documents that were under way";
+}
+
+TEST(DataState, SourcesMayComeAndGoAndComeBack) {
+  const Data d;
+  LaneRun first(d.mix({&d.web, &d.books}, {{1, {1, 1}}}));
+  for (int i = 0; i < 5; ++i) first.step();
+  const DataState a = first.state();
+  LaneRun second(resume(identity(), d.mix({&d.code, &d.web}, {{1, {1, 1}}}), a));  // in another order too
+  for (int i = 0; i < 5; ++i)
+    for (const auto& row : second.step())
+      for (const int32_t t : row) EXPECT_NE(t / 1'000'000, 1) << "books are gone";
+  const DataState b = DataState::parse(second.state().save());
+  EXPECT_EQ(b.sources.size(), 3u);
+  EXPECT_EQ(tokens(b, "books", 0), tokens(a, "books", 0)) << "what was served stays counted";
+  EXPECT_EQ(tokens(b, "books", 1), 0u);
+  EXPECT_EQ(tokens(b, "web", 1) + tokens(b, "code", 1), 5u * kLanes * kT);
+  LaneRun third(resume(identity(), d.mix({&d.web, &d.books, &d.code}, {{1, {1, 1, 1}}}), b));
+  third.step();
+  const DataState c = third.state();
+  ASSERT_EQ(c.segments.size(), 3u);
+  EXPECT_EQ(c.sources.size(), 3u);
+  EXPECT_EQ(tokens(c, "books", 0), tokens(a, "books", 0));
+  // Positions go on where they were: no document of the first part comes again.
+  for (size_t l = 0; l < kLanes; ++l) EXPECT_GE(c.lanes[l].drawn[1], a.lanes[l].drawn[1]);
+}
+
+TEST(DataState, WhatDiffersIsNamed) {
+  const Data d;
+  const Mixture mixture = d.mix({&d.web, &d.books}, {{1, {1, 1}}});
+  LaneRun run(mixture);
+  run.step();
+  const DataState s = run.state();
+  const auto with = [&](const auto& edit) {
+    DataIdentity other = identity();
+    edit(other);
+    return message_of([&] { resume(other, mixture, s); });
+  };
+  const auto expect = [](const std::string& message, const std::string& part) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  };
+  expect(with([](DataIdentity& i) { i.tokenizer = 78; }), "another tokenizer");
+  expect(with([](DataIdentity& i) { i.seed = 5; }), "data.seed 4, this run has 5");
+  expect(with([](DataIdentity& i) { i.validation = 0.1; }), "data.validation 0, this run has 0.1");
+  expect(with([](DataIdentity& i) { i.lanes = 8; }), "train.global_batch 4, this run has 8");
+  expect(with([](DataIdentity& i) { i.seq_len = 25; }), "train.seq_len 24, this run has 25");
+  expect(with([](DataIdentity& i) { i.bos = 1; }), "data.bos");
+  const MemorySource other("books", {.documents = 20, .first_token = 1'000'000, .content = 9});
+  const Mixture changed = d.mix({&d.web, &other}, {{1, {1, 1}}});
+  expect(message_of([&] { resume(identity(), changed, s); }), "books_1.jsonl (source books) changed since");
+}
+
+TEST(DataState, DamageIsFound) {
+  const Data d;
+  LaneRun run(d.mix({&d.web}, {{1, {1}}}));
+  run.step();
+  const std::string good = run.state().save();
+  for (size_t i = 0; i < good.size(); i += 7) {
+    std::string bad = good;
+    bad[i] = bad[i] == '1' ? '2' : '1';
+    if (bad == good) continue;
+    EXPECT_THROW(DataState::parse(bad), Error) << bad;
+  }
+  for (size_t length = 0; length + 1 < good.size(); length += 11) EXPECT_THROW(DataState::parse(good.substr(0, length)), Error);
+  EXPECT_THROW(DataState::parse("[]"), Error);
+  EXPECT_THROW(DataState::parse("{\"format\": \"hlat data state\", \"version\": 2}"), Error);
+}
+
+TEST(DataState, JoinsTheSharesOfRanks) {
+  const Data d;
+  LaneRun run(d.mix({&d.web}, {{1, {1}}}));
+  run.step();
+  const DataState whole = run.state();
+  DataState a = whole, b = whole;
+  a.lanes.resize(1);
+  b.lanes.erase(b.lanes.begin());
+  b.first_lane = 1;
+  EXPECT_EQ(join({b, a}), whole);
+  EXPECT_THROW(join({a, a}), CheckFailed);
+  EXPECT_THROW(resume(identity(), d.mix({&d.web}, {{1, {1}}}), a), Error) << "a part is not enough to go on";
+}
+
+}  // namespace
+}  // namespace hlat
