@@ -33,7 +33,9 @@ test-gpu: ## build, then run the tests of the cuda backend on this machine's GPU
 	@tools/setup_arrow.sh
 	@tools/build.sh release all
 	@build/tests/unit_tests --gtest_brief=1 --gtest_filter='*cuda*:Cuda.*'
-	@$(CTEST) --preset release -R 'cuda|Cuda|nccl|Nccl' -L 'unit|dist' -E 'Conformance|LayoutEquivalenceOnGpu' --output-log build/ctest-gpu.log
+	@build/tests/cuda_lib_tests --gtest_brief=1
+	@if [ -x build/tests/dist_tests ]; then build/tests/dist_tests --gtest_brief=1 --gtest_filter='cuda/*'; fi
+	@ctest --test-dir build --no-tests=ignore --output-on-failure -R '^dist.nccl$$'
 
 test-asan: ## unit tests with address and undefined-behaviour sanitizers
 	@tools/setup.sh build test

@@ -25,12 +25,12 @@ Mesh::Mesh(const Config& config, int rank, const MakeComm& make)
   ends_ = make({"ends", end && last_stage() ? 1 : 0, end ? 2 : 1, end ? column : shape_.dp * shape_.tp + rank});
 }
 
-Mesh::Mesh(const Config& config, Comm& world)
-    : Mesh(config, world.rank(), [&world](const AxisGroup& g) {
+Mesh::Mesh(const Config& config, Comm& world, const WrapComm& wrap)
+    : Mesh(config, world.rank(), [&](const AxisGroup& g) {
         auto comm = world.split(g.color, g.rank, g.name);
         HLAT_CHECK(comm->size() == g.size && comm->rank() == g.rank, "axis {}: rank {} of {}, expected {} of {}", g.name, comm->rank(),
                    comm->size(), g.rank, g.size);
-        return comm;
+        return wrap(std::move(comm));
       }) {
   HLAT_CHECK(world.size() == shape_.ranks(), "{} ranks for a grid of {}", world.size(), shape_.ranks());
 }

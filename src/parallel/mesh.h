@@ -27,8 +27,9 @@ class Mesh {
 
   // The grid the config asks for; parallel.dp must be known. `make` is called for the same axes in the same order on all ranks.
   Mesh(const Config& config, int rank, const MakeComm& make);
-  // By splitting `world`, which must have as many ranks as the grid. Collective.
-  Mesh(const Config& config, Comm& world);
+  // By splitting `world`, which must have as many ranks as the grid; `wrap` makes each group the one to use. Collective.
+  using WrapComm = std::function<std::unique_ptr<Comm>(std::unique_ptr<Comm>)>;
+  Mesh(const Config& config, Comm& world, const WrapComm& wrap);
 
   const MeshShape& shape() const { return shape_; }
   const MeshCoord& coord() const { return coord_; }

@@ -5,10 +5,10 @@
 
 #include "base/format.h"
 #include "base/rng.h"
+#include "comm/nccl/nccl_comm.h"
 #include "comm/staged_comm.h"
 #ifdef HLAT_HAVE_CUDA
 #include "backend/cuda/cuda_backend.h"
-#include "comm/nccl/nccl_comm.h"
 #endif
 
 namespace hlat {
@@ -31,15 +31,6 @@ std::vector<Card> exchange(Comm& world, const Card& mine) {
   return all;
 }
 
-bool nccl_here(std::string& why) {
-#ifdef HLAT_HAVE_CUDA
-  return NcclRank::available(why);
-#else
-  why = "this hlat was built without CUDA";
-  return false;
-#endif
-}
-
 void check_asked(const Config& config, bool on_gpu, bool shared, bool missing, const std::string& why) {
   const std::string& asked = config.parallel.comm;
   if (asked == "auto") return;
@@ -57,7 +48,7 @@ DeviceComm::DeviceComm(const Config& config, Backend& backend, Comm& world, int 
     : config_(config), backend_(backend), world_(world) {
   const std::string id = backend.device_id();
   std::string why;
-  const bool loads = !id.empty() && world.size() > 1 && nccl_here(why);
+  const bool loads = !id.empty() && world.size() > 1 && NcclRank::available(why);
   const Card mine{.device = id.empty() ? 0 : hash_name(id), .nccl = loads ? 1u : 0u};
   const std::vector<Card> all = exchange(world, mine);
   const auto holders = [&](const Card& c) {
@@ -85,36 +76,25 @@ DeviceComm::~DeviceComm() = default;
 std::unique_ptr<Comm> DeviceComm::on_device(std::unique_ptr<Comm> host) {
   if (memory_ == CommMemory::staged)
     return std::make_unique<StagedComm>(std::move(host), [this] { return backend_.device().make_copy_stream(); });
-#ifdef HLAT_HAVE_CUDA
-  if (memory_ == CommMemory::nccl) return nccl_->make(std::move(host));
-#endif
-  return host;
+  return memory_ == CommMemory::nccl ? nccl_->make(std::move(host)) : std::move(host);
 }
 
 Mesh DeviceComm::make_mesh() {
+  const bool by_nccl = memory_ == CommMemory::nccl;
+  const size_t before = by_nccl ? backend_.device().memory_available() : 0;
 #ifdef HLAT_HAVE_CUDA
-  const size_t before = memory_ == CommMemory::nccl ? backend_.device().memory_available() : 0;
-  if (memory_ == CommMemory::nccl) {
+  if (by_nccl) {
     const auto& cuda = dynamic_cast<const CudaBackend&>(backend_);
     const NcclOptions options{
         .device = cuda.index(), .work_stream = cuda.stream(), .time_limit_s = static_cast<double>(config_.parallel.timeout_s)};
     nccl_ = std::make_unique<NcclRank>(options);
   }
 #endif
-  Mesh mesh(config_, world_.rank(), [this](const AxisGroup& g) {
-    auto comm = world_.split(g.color, g.rank, g.name);
-    HLAT_CHECK(comm->size() == g.size && comm->rank() == g.rank, "axis {}: rank {} of {}, expected {} of {}", g.name, comm->rank(),
-               comm->size(), g.rank, g.size);
-    return on_device(std::move(comm));
-  });
-  HLAT_CHECK(world_.size() == mesh.shape().ranks(), "{} ranks for a grid of {}", world_.size(), mesh.shape().ranks());
-#ifdef HLAT_HAVE_CUDA
-  if (memory_ == CommMemory::nccl) {
-    const size_t after = backend_.device().memory_available();
-    text_ = fmt::format("tensors move by {}, which has taken {} of this GPU's memory, outside the plan", nccl_->describe(),
-                        format_bytes(before > after ? before - after : 0));
-  }
-#endif
+  Mesh mesh(config_, world_, [this](std::unique_ptr<Comm> host) { return on_device(std::move(host)); });
+  if (!by_nccl) return mesh;
+  const size_t after = backend_.device().memory_available();
+  text_ = fmt::format("tensors move by {}, which has taken {} of this GPU's memory, outside the plan", nccl_->describe(),
+                      format_bytes(before > after ? before - after : 0));
   return mesh;
 }
 
@@ -125,7 +105,7 @@ CommHere comm_here(const Config& config, const Backend& backend, int ranks) {
   devices = std::max(1, cuda_device_count());
 #endif
   std::string why;
-  const bool nccl = config.parallel.comm != "staged" && ranks <= devices && nccl_here(why);
+  const bool nccl = config.parallel.comm != "staged" && ranks <= devices && NcclRank::available(why);
   const CommMemory memory = nccl ? CommMemory::nccl : CommMemory::staged;
   return {.memory = ranks == 1 ? CommMemory::host : memory, .sharing = (ranks + devices - 1) / devices};
 }
