@@ -1,6 +1,7 @@
 #include "data/mixture.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/error.h"
@@ -33,6 +34,19 @@ size_t Mixture::segment_at(int64_t step) const {
   return static_cast<size_t>(after - segments.begin()) - 1;
 }
 
+namespace {
+
+// Where a lane begins in the rhythm of a source that has share w and documents of typical length d. Uniform over [0, d) would be right for
+// ever after, but since lanes begin with whole documents, a source of long ones would be short of tokens until its first are over. So w / 2
+// of the lanes have a phase below 0 and begin with this source: the mean share over the first d tokens is then w.
+double phase(const NoiseKey& key, uint64_t lane, uint64_t typical_length, double w) {
+  const double unit = Stream(key, lane).next_unit(), ahead = w / 2;
+  const double d = static_cast<double>(typical_length);
+  return std::floor(unit < ahead ? -unit * d : (unit - ahead) / (1 - ahead) * d);
+}
+
+}  // namespace
+
 size_t Mixture::choose(uint64_t lane, size_t segment, const LaneCount* counts) const {
   const std::vector<double>& weights = segments[segment].weights;
   size_t best = sources.size();
@@ -40,9 +54,8 @@ size_t Mixture::choose(uint64_t lane, size_t segment, const LaneCount* counts) c
   for (size_t s = 0; s < sources.size(); ++s) {
     if (weights[s] <= 0) continue;
     const NoiseKey key{seed, hash_name("mixture " + names[s]), Noise::data, static_cast<uint32_t>(segment)};
-    Stream random(key, 2 * lane);
-    const uint64_t phase = random.below(sources[s]->typical_length());
-    const double value = static_cast<double>(counts[s].tokens + phase) / weights[s];
+    const double drawn = static_cast<double>(counts[s].tokens) + phase(key, lane, sources[s]->typical_length(), weights[s]);
+    const double value = drawn / weights[s];
     if (best == sources.size() || value < best_key) best = s, best_key = value;
   }
   HLAT_CHECK(best < sources.size(), "segment {} draws from no source", segment);

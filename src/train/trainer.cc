@@ -108,8 +108,8 @@ TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& ba
                   .data_wait_s = r.data_wait_s,
                   .comm_s = r.comm_s,
                   .comm_wait_s = r.comm_wait_s};
-    const int64_t every = config.data.validate_every;
-    if (validation && (step == t.steps || (every > 0 && step % every == 0))) {
+    const bool look = validation && (step == t.steps || (config.data.validate_every > 0 && step % config.data.validate_every == 0));
+    if (look) {
       const ValidationResult v = summary.validation = validation->run(runner);
       m.val_loss = v.loss, m.val_ppl = v.perplexity, m.val_bpb = v.bits_per_byte;
     }
@@ -119,7 +119,7 @@ TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& ba
       out.folder->log().info("step {}: the replicas on {} ranks hold equal weights and gradients", step, mesh.shape().ranks());
     if (out.progress != nullptr) out.progress->step(m);
     tally.add(m, tokens_per_step);
-    if (step == 1 || m.val_loss == m.val_loss) check_plan(plan.memory, planned.memory().high_water());
+    if (step == 1 || look) check_plan(plan.memory, planned.memory().high_water());
     if (step == 1) {
       HLAT_CHECK(plan.host_bytes == mesh.host_bytes(), "host memory for communication: planned {} bytes, used {}", plan.host_bytes,
                  mesh.host_bytes());

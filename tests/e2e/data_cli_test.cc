@@ -1,139 +1,106 @@
-// Runs of the real binary on files: sample, inspect, train on them twice, and what it refuses.
+// hlat data tokenize: ids as the library gives them, back again, and what bad input says.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <fstream>
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
+#include "support/tokenizer_golden.h"
 
 namespace hlat::test {
 namespace {
 
-using nlohmann::json;
+RunResult tokenize(const std::string& tokenizer, std::vector<std::string> args) {
+  args.insert(args.begin(), {"data", "tokenize", "--tokenizer", tokenizer_fixture(tokenizer)});
+  return run_binary(args);
+}
 
-// A folder with stories, their tokenizer and a config that trains on two halves of them.
-class CliData : public testing::Test {
- protected:
-  CliData() {
-    EXPECT_EQ(run_binary({"data", "sample", "--out", dir.path("data"), "--documents", "200"}).exit_code, 0);
-    EXPECT_EQ(run_binary({"data", "sample", "--out", dir.path("more"), "--documents", "100", "--seed", "9"}).exit_code, 0);
-    config = dir.write("c.yaml", "run: {dir: " + dir.path("run") +
-                                     "}\n"
-                                     "model: {layers: 1, hidden: 32, heads: 2, ffn: 64, vocab: 2048}\n"
-                                     "train: {steps: 6, seq_len: 32, global_batch: 4, micro_batch: 2}\n"
-                                     "optim: {lr: 5e-3}\n"
-                                     "device: {threads: 1}\n"
-                                     "data:\n"
-                                     "  tokenizer: " +
-                                     dir.path("data/tokenizer.json") +
-                                     "\n"
-                                     "  sources:\n"
-                                     "    - {name: stories, path: " +
-                                     dir.path("data/*.jsonl") +
-                                     ", weight: 2}\n"
-                                     "    - {name: more, path: " +
-                                     dir.path("more/stories.jsonl") +
-                                     "}\n"
-                                     "  stages:\n"
-                                     "    - {from_step: 4, weights: {more: 1}}\n"
-                                     "  validation: 0.05\n"
-                                     "  validate_every: 2\n");
+TEST(CliDataTokenize, PlainTextIsOneDocumentAndComesBack) {
+  const Golden golden = load_golden("golden.jsonl");
+  const TempDir dir;
+  for (const GoldenRow& row : golden.rows) {
+    if (!row.patch.is_null() || row.file == "added.json") continue;
+    const size_t i = 28;  // code with line breaks
+    const RunResult r = tokenize(row.file, {dir.write("text", golden.texts[row.texts[i]])});
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_EQ(r.out, fmt::format("{}\n", fmt::join(row.ids[i], " "))) << row.file;
+    const RunResult back = tokenize(row.file, {"--decode", dir.write("ids", r.out)});
+    ASSERT_EQ(back.exit_code, 0) << back.err;
+    EXPECT_EQ(back.out, row.decoded[i]) << row.file;
   }
-  RunResult train(std::vector<std::string> more = {}) const {
-    std::vector<std::string> args = {"train", "--config", config};
-    args.insert(args.end(), more.begin(), more.end());
-    return run_binary(args);
+}
+
+TEST(CliDataTokenize, JsonLinesAreManyDocumentsInOrder) {
+  const Golden golden = load_golden("golden.jsonl");
+  const GoldenRow& row = golden.rows.front();
+  std::string lines;
+  std::string ids;
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    for (size_t i = 0; i < row.ids.size(); ++i) {
+      lines += nlohmann::json{{"id", i}, {"body", golden.texts[row.texts[i]]}}.dump() + "\n";
+      ids += fmt::format("{}\n", fmt::join(row.ids[i], " "));
+    }
   }
-
-  TempDir dir;
-  std::string config;
-};
-
-std::vector<json> metrics(const std::string& folder) {
-  std::ifstream in(folder + "/metrics.jsonl");
-  std::vector<json> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
-  return lines;
-}
-
-TEST_F(CliData, TrainsOnFilesTheSameWayTwice) {
-  const RunResult r = train();
-  ASSERT_EQ(r.exit_code, 0) << r.err;
-  for (const char* text : {"final loss", "held out", "perplexity", "bits per byte"})
-    EXPECT_NE(r.out.find(text), std::string::npos) << r.out;
-  EXPECT_EQ(r.out.find("floor"), std::string::npos) << "nobody knows the entropy of these files";
-  const std::string log = slurp(dir.path("run/log.txt"));
-  for (const char* text : {"source stories: 1 file, 200 documents", "from step 4", "768 tokens", "none lost to packing"})
-    EXPECT_NE(log.find(text), std::string::npos) << text << log;
-  const std::vector<json> first = metrics(dir.path("run"));
-  ASSERT_EQ(first.size(), 6u);
-  for (size_t i = 0; i < first.size(); ++i) {
-    EXPECT_EQ(first[i].contains("val_loss"), i % 2 == 1) << first[i];
-    EXPECT_FALSE(first[i].contains("floor"));
-    EXPECT_TRUE(first[i]["data_wait_s"].is_number());
+  const TempDir dir;
+  const std::string path = dir.write("docs.jsonl", lines);
+  for (const char* threads : {"1", "3"}) {
+    const RunResult r = tokenize(row.file, {"--jsonl", "body", "--threads", threads, path});
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_EQ(r.out, ids) << threads;
   }
-  EXPECT_LT(first[5]["val_loss"], first[1]["val_loss"]);
-  EXPECT_GT(first[5]["val_bpb"], 0);
-  // Again, with other threads and a deeper queue.
-  ASSERT_EQ(train({"data.workers=3", "data.prefetch=5", "run.dir=" + dir.path("again")}).exit_code, 0);
-  const std::vector<json> second = metrics(dir.path("again"));
-  ASSERT_EQ(second.size(), 6u);
-  for (size_t i = 0; i < 6; ++i)
-    for (const char* key : {"loss", "grad_norm", "param_norm", "val_loss", "val_bpb"})
-      EXPECT_EQ(first[i].value(key, json()), second[i].value(key, json())) << i << key;
+  const RunResult back = tokenize(row.file, {"--decode", "--jsonl", "text", dir.write("ids", ids)});
+  ASSERT_EQ(back.exit_code, 0) << back.err;
+  std::istringstream objects(back.out);
+  std::string line;
+  for (size_t i = 0; i < row.ids.size(); ++i) {
+    ASSERT_TRUE(std::getline(objects, line));
+    EXPECT_EQ(nlohmann::json::parse(line)["text"], golden.texts[row.texts[i]]);
+  }
 }
 
-TEST_F(CliData, InspectShowsRowsAndStatistics) {
-  const RunResult text = run_binary({"data", "inspect", "--config", config, "--step", "2", "--rows", "1"});
-  ASSERT_EQ(text.exit_code, 0) << text.err;
-  for (const char* part : {"---- step 2, lane 0", "<stories ", "<end>", "repeats:", "none is lost", "tokens/s"})
-    EXPECT_NE(text.out.find(part), std::string::npos) << part << text.out;
-  const RunResult r = run_binary({"data", "inspect", "--config", config, "--rows", "3", "--tokens", "5000", "--json"});
-  ASSERT_EQ(r.exit_code, 0) << r.err;
-  const json j = json::parse(r.out);
-  EXPECT_EQ(j["shown"].size(), 3u);
-  EXPECT_EQ(j["tokens"], j["rows"].get<int64_t>() * 32);
-  EXPECT_EQ(j["sources"].size(), 2u);
-  EXPECT_EQ(j["sources"][0]["fallback_tokens"], 0);
+TEST(CliDataTokenize, StandardInputIsTheDefault) {
+  const RunResult r = tokenize("gpt2.json", {});
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(r.out, "\n");  // standard input is empty: a document without ids
 }
 
-TEST_F(CliData, BenchPrintsATableOfThreads) {
-  const RunResult r = run_binary({"bench", "data", "--config", config, "--threads", "2", "--seconds", "0.05", "--json"});
-  ASSERT_EQ(r.exit_code, 0) << r.err;
-  const json j = json::parse(r.out);
-  ASSERT_EQ(j["threads"].size(), 2u);
-  for (const json& line : j["threads"])
-    for (const char* key : {"read_bytes_per_s", "tokenize_bytes_per_s", "tokenize_tokens_per_s", "loader_tokens_per_s"})
-      EXPECT_GT(line[key], 0) << key;
-}
-
-TEST_F(CliData, SampleNeverOverwritesAndPrintsWithoutAFolder) {
-  EXPECT_EQ(run_binary({"data", "sample", "--out", dir.path("data")}).exit_code, 1);
-  const RunResult r = run_binary({"data", "sample", "--documents", "3"});
-  EXPECT_EQ(std::count(r.out.begin(), r.out.end(), '\n'), 3);
-  const std::string file = slurp(dir.path("data/stories.jsonl"));
-  EXPECT_TRUE(file.starts_with(r.out)) << "the same stories";
-}
-
-TEST_F(CliData, RefusesWithTheRightCode) {
+TEST(CliDataTokenize, BadInputEndsWithTwoAndSaysWhere) {
+  const TempDir dir;
+  nlohmann::json json = nlohmann::json::parse(slurp(tokenizer_fixture("gpt2.json")));
+  const auto with = [&](const char* section, nlohmann::json value) {
+    nlohmann::json j = json;
+    j[section] = std::move(value);
+    return dir.write("tokenizer.json", j.dump());
+  };
+  const std::string text = dir.write("text", "x");
+  const std::string gpt2 = tokenizer_fixture("gpt2.json");
   struct Case {
-    std::vector<std::string> words;
-    int code;
-    std::string text;
+    std::vector<std::string> args;
+    std::string says;
   };
   const std::vector<Case> cases = {
-      {{"model.vocab=1000"}, 2, "model.vocab = 1000: the tokenizer"}, {{"data.stages[0].weights=less:1"}, 2, "no source is called less"},
-      {{"data.sources[0].path=" + dir.path("none*")}, 2, "none*"},    {{"data.eos=<none>"}, 2, "data.eos = <none>"},
-      {{"data.validate_rows=3"}, 2, "must be a multiple of 2"},       {{"data.sources[0].field=body"}, 1, "body"},
+      {{"nowhere.json", text}, "nowhere.json: cannot be read: No such file"},
+      {{dir.path(), text}, "a folder"},
+      {{dir.write("empty.json", ""), text}, "the file is empty"},
+      {{dir.write("broken.json", "{\"model\": "), text}, "not JSON"},
+      {{dir.write("list.json", "[1]"), text}, "neither JSON, nor tiktoken's ranks, nor a SentencePiece model"},
+      {{with("model", {{"type", "WordPiece"}}), text}, "model: type 'WordPiece' is not supported; BPE is"},
+      {{gpt2, "missing.txt"}, "missing.txt: cannot be read"},
+      {{gpt2, "--jsonl", "text", dir.write("a.jsonl", "{\"text\":\"a\"}\n{\"txt\":\"b\"}\n")}, "a.jsonl:2: no text in the field 'text'"},
+      {{gpt2, "--jsonl", "text", dir.write("b.jsonl", "\n{\"text\":\"a\"\n")}, "b.jsonl:2: not JSON"},
+      {{gpt2, "--decode", dir.write("c", "1 2\n3 100000\n")}, "c:2: the id 100000 is not in the vocabulary, which has 0 to"},
+      {{gpt2, "--decode", dir.write("d", "1 -2\n")}, "d:1: the id -2 is not in the vocabulary"},
+      {{gpt2, "--decode", dir.write("e", "1 2x\n")}, "e:1: not a list of ids"},
   };
   for (const Case& c : cases) {
-    const RunResult r = train(c.words);
-    EXPECT_EQ(r.exit_code, c.code) << c.words[0] << "\n" << r.err;
-    EXPECT_NE(r.err.find(c.text), std::string::npos) << r.err;
+    std::vector<std::string> args = {"data", "tokenize", "--tokenizer"};
+    args.insert(args.end(), c.args.begin(), c.args.end());
+    const RunResult r = run_binary(args, dir.path());
+    EXPECT_EQ(r.exit_code, 2) << c.says;
+    EXPECT_NE(r.err.find(c.says), std::string::npos) << r.err;
   }
-  EXPECT_THROW(slurp(dir.path("run/config.yaml")), std::runtime_error) << "nothing was written before all was checked";
 }
 
 }  // namespace

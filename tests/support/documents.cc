@@ -4,6 +4,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "base/rng.h"
@@ -82,6 +83,18 @@ std::string zstd(std::string_view data) {
 std::vector<std::string> read_all(const DocumentFile& file) {
   std::vector<std::string> texts(file.documents());
   for (size_t i = 0; i < texts.size(); ++i) file.text(i, texts[i]);
+  return texts;
+}
+
+std::vector<std::string> read_all_in_parts(const DocumentFile& file, uint64_t bytes) {
+  std::vector<std::string> texts(file.documents());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    for (std::string part; file.text_part(i, texts[i].size(), bytes, part), !part.empty(); texts[i] += part) {
+      const uint64_t left = file.length(i) - texts[i].size();
+      if (part.size() > bytes || part.size() + 3 < std::min(bytes, left)) throw std::runtime_error("a part is too long or too short");
+      if ((static_cast<unsigned char>(part[0]) & 0xc0u) == 0x80u) throw std::runtime_error("a part begins inside a character");
+    }
+  }
   return texts;
 }
 

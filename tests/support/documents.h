@@ -19,6 +19,8 @@ std::string gzip(std::string_view data);  // one member
 std::string zstd(std::string_view data);  // one frame
 
 std::vector<std::string> read_all(const DocumentFile& file);
+// The same through text_part, `bytes` at a time; throws when a part ends inside a character or is far too short.
+std::vector<std::string> read_all_in_parts(const DocumentFile& file, uint64_t bytes);
 std::vector<uint64_t> all_hashes(const DocumentFile& file);
 
 }  // namespace hlat::test

@@ -40,6 +40,7 @@ TEST(ReaderJsonl, GivesTextsLengthsAndHashes) {
   const Texts texts = test::some_documents(500);
   const auto file = open_documents(dir.write("a.jsonl", test::json_lines(texts)), {});
   EXPECT_TRUE(test::read_all(*file) == texts);
+  EXPECT_TRUE(test::read_all_in_parts(*file, 1001) == texts);
   EXPECT_FALSE(file->tokenized());
   uint64_t bytes = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -142,7 +143,7 @@ TEST(ReaderJsonl, EmptyFilesAreReported) {
 TEST(ReaderJsonl, LongLinesAndAnyThreadCountGiveTheSame) {
   const TempDir dir;
   Texts texts;
-  for (const size_t length : {1, 700'000, 3'000'000, 40'000'000, 5, 17'000'000, 0, 100}) {
+  for (const size_t length : {1, 700'000, 3'000'000, 24'000'000, 5, 17'000'000, 0, 100}) {
     texts.emplace_back(length, 'x');
     if (length > 10) texts.back()[length / 2] = '"';
     for (const std::string& text : test::some_documents(50, length)) texts.push_back(text);
@@ -197,12 +198,7 @@ TEST(ReaderText, IsOneDocumentOfAnySize) {
   EXPECT_EQ(file->hash(0), reader::hash_content(text));
   EXPECT_TRUE(test::read_all(*file) == Texts{text});
 
-  std::string joined;
-  for (std::string part; file->text_part(0, joined.size(), 100'001, part), !part.empty(); joined += part) {
-    ASSERT_GE(part.size(), std::min<size_t>(100'001 - 3, text.size() - joined.size()));
-    ASSERT_NE(part.back() & 0xc0, 0xc0) << "cut inside a character";
-  }
-  EXPECT_TRUE(joined == text);
+  EXPECT_TRUE(test::read_all_in_parts(*file, 100'001) == Texts{text});
 }
 
 TEST(ReaderText, InvalidUtf8IsBadWithItsLine) {

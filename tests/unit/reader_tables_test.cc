@@ -61,6 +61,7 @@ TEST_P(ReaderTable, EqualsTheJsonLines) {
     const auto file = open_documents(path, {.cache_dir = dir_.path(std::to_string(threads)), .threads = threads});
     ASSERT_EQ(file->documents(), texts.size());
     EXPECT_TRUE(test::read_all(*file) == texts);
+    EXPECT_TRUE(test::read_all_in_parts(*file, 20'000) == texts);
     EXPECT_EQ(test::all_hashes(*file), test::all_hashes(*plain));
     EXPECT_EQ(file->fingerprint(), plain->fingerprint());
     EXPECT_EQ(file->report().bad, 0u);

@@ -8,6 +8,10 @@ class InPlaceFile final : public IndexedFile {
  public:
   InPlaceFile(InputFile file, std::unique_ptr<Index> index) : IndexedFile(std::move(file), std::move(index)) {}
 
+  void text_part(uint64_t document, uint64_t begin, uint64_t bytes, std::string& out) const override {
+    part_of_file(entry(document).offset, entry(document).length, begin, bytes, out);
+  }
+
  protected:
   void fetch(const IndexEntry& entry, std::string& out) const override {
     check_range(entry.offset, entry.length);

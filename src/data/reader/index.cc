@@ -68,7 +68,9 @@ bool Index::attach(const IndexKey& key) {
   blocks_ = reinterpret_cast<const IndexBlock*>(body + header_.documents * sizeof(IndexEntry));
   const uint64_t tables = header_.documents * sizeof(IndexEntry) + header_.blocks * sizeof(IndexBlock);
   examples_ = {body + tables, header_.body_bytes - tables};
-  return sound(blocks(), header_.body);
+  if (!sound(blocks(), header_.body)) return false;
+  if (header_.blocks == 0) file_.release();  // a corpus has more files than a process may have open
+  return true;
 }
 
 Index::~Index() {

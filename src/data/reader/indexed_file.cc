@@ -1,5 +1,7 @@
 #include "data/reader/indexed_file.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "data/reader/content_hash.h"
 #include "data/reader/utf8.h"
@@ -36,11 +38,32 @@ void IndexedFile::tokens(uint64_t /*document*/, std::vector<int32_t>& /*out*/) c
 }
 
 void IndexedFile::text_part(uint64_t document, uint64_t begin, uint64_t bytes, std::string& out) const {
-  text(document, out);
-  out.erase(0, begin);
-  if (out.size() <= bytes) return;
-  out.resize(bytes);
-  out.resize(out.size() - unfinished_bytes(out));
+  // Parts are mostly asked for one after the other: a thread keeps the text it cuts them from until its last part. Texts with equal
+  // hashes are equal, whichever file they are from.
+  struct Whole {
+    uint64_t hash = 0;
+    std::string text;
+  };
+  thread_local Whole whole;
+  const IndexEntry& e = entry(document);
+  if (whole.text.size() != e.length || whole.hash != e.hash) {
+    whole.hash = e.hash;
+    text(document, whole.text);
+  }
+  watch();
+  out.assign(whole.text, std::min<uint64_t>(begin, whole.text.size()), bytes);
+  if (begin + out.size() < whole.text.size())
+    out.resize(out.size() - unfinished_bytes(out));
+  else
+    whole = {};
+}
+
+void IndexedFile::part_of_file(uint64_t offset, uint64_t length, uint64_t begin, uint64_t bytes, std::string& out) const {
+  file_.check_unchanged();  // a part has no hash of its own
+  begin = std::min(begin, length);
+  out.resize(std::min(bytes, length - begin));
+  file_.read_exactly(offset + begin, out.data(), out.size());
+  if (begin + out.size() < length) out.resize(out.size() - unfinished_bytes(out));
 }
 
 }  // namespace hlat::reader

@@ -37,6 +37,8 @@ class IndexedFile : public DocumentFile {
   void check_range(uint64_t offset, uint64_t bytes) const {
     if (offset > file_.size() || bytes > file_.size() - offset) fail_changed();
   }
+  // text_part of a text that stands in the data file as it is.
+  void part_of_file(uint64_t offset, uint64_t length, uint64_t begin, uint64_t bytes, std::string& out) const;
   void release_data() { file_.release(); }
 
  private:

@@ -2,6 +2,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "base/error.h"
@@ -10,6 +11,7 @@
 namespace hlat {
 
 std::vector<std::string> match_files(const std::string& pattern) {
+  if (std::error_code error; std::filesystem::is_regular_file(pattern, error)) return {pattern};  // its name may have brackets
   glob_t found{};
   const int status = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT | GLOB_BRACE | GLOB_TILDE, nullptr, &found);
   const std::unique_ptr<glob_t, decltype(&::globfree)> release(&found, &::globfree);

@@ -17,7 +17,7 @@ bool widen(std::string_view bytes, std::vector<int32_t>& out, int64_t& bad) {
   for (size_t i = 0; i < n; ++i) {
     T id = 0;
     std::memcpy(&id, bytes.data() + i * sizeof(T), sizeof(T));
-    bad = static_cast<int64_t>(id);
+    bad = static_cast<int64_t>(id);  // NOLINT(bugprone-signed-char-misuse): i8 is a number here
     if (bad < 0 || bad > std::numeric_limits<int32_t>::max()) return false;
     out.push_back(static_cast<int32_t>(id));
   }

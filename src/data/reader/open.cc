@@ -1,4 +1,5 @@
 // Opens a data file by its name: finds its format, finds or makes its index, checks the share of bad documents.
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
@@ -30,6 +31,8 @@ constexpr std::array kFormats = {
     Format{".bin", "megatron", false, scan_megatron},
     Format{".idx", "megatron", false, scan_megatron},
 };
+
+constexpr uint64_t kWorthAThread = 1 << 20;  // bytes of a file
 
 const Format& format_of(const std::string& path) {
   std::string known;
@@ -92,7 +95,10 @@ std::unique_ptr<DocumentFile> open_documents(const std::string& path, const Read
   if (const std::string name = second_path(file.path()); !name.empty()) second.emplace(name);
   const InputFile* other = second ? &*second : nullptr;
   auto index = find_or_make_index(file.path(), key_of(file, other, format, options), options.cache_dir, [&](IndexWriter& writer) {
-    scan(format, {.file = file, .second = other, .options = options, .index = writer});
+    ReaderOptions own = options;
+    own.threads =
+        static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(std::max(options.threads, 1)), 1 + file.size() / kWorthAThread));
+    scan(format, {.file = file, .second = other, .options = own, .index = writer});
   });
   check_bad_share(index->report(file.path()), options.bad_share);
   return make_file(std::move(file), std::move(index), options);

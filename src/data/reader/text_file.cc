@@ -30,12 +30,7 @@ class WholeFile final : public IndexedFile {
     return index().header().bytes;
   }
   void text_part(uint64_t document, uint64_t begin, uint64_t bytes, std::string& out) const override {
-    file().check_unchanged();  // a part has no hash of its own
-    const uint64_t length = this->length(document);
-    begin = std::min(begin, length);
-    out.resize(std::min(bytes, length - begin));
-    file().read_exactly(entry(document).offset + begin, out.data(), out.size());
-    if (begin + out.size() < length) out.resize(out.size() - unfinished_bytes(out));
+    part_of_file(entry(document).offset, length(document), begin, bytes, out);
   }
 
  protected:
