@@ -10,5 +10,9 @@ void add_train_command(CLI::App& app);
 void add_plan_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_config_command(CLI::App& app);
+void add_data_command(CLI::App& app);
+
+// Subcommands of data.
+void add_data_tokenize_command(CLI::App& data);
 
 }  // namespace hlat

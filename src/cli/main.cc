@@ -44,6 +44,7 @@ void run(int argc, char** argv, CLI::App& app) {
   hlat::add_plan_command(app);
   hlat::add_bench_command(app);
   hlat::add_config_command(app);
+  hlat::add_data_command(app);
   app.parse(argc, argv);
   if (app.get_subcommands().empty()) fmt::print("{}", app.help());
   // A full disk shows itself only here.

@@ -1,0 +1,72 @@
+// Steps that are not hand-written scanners.
+#include "data/tokenizer/pre_tokenizer.h"
+
+#include <algorithm>
+
+#include "data/tokenizer/normalizer.h"
+
+namespace hlat {
+
+Splitter::Splitter(const std::vector<SplitStep>& steps) : steps_(steps), pieces_(steps.size()), buffers_(steps.size()) {
+  for (const SplitStep& s : steps)
+    if (s.kind == SplitStep::regex) searches_.emplace_back(*s.pattern);
+}
+
+const char* Splitter::next_digits(const char* p, const char* end, bool single) {
+  const auto is_digit = [](const char* c) { return unicode::is_digit(unicode::decode(c).code); };
+  const bool digit = is_digit(p);
+  p += unicode::decode(p).size;
+  if (digit && single) return p;
+  while (p < end && is_digit(p) == digit) p += unicode::decode(p).size;
+  return p;
+}
+
+std::string_view Splitter::rewritten(size_t at, std::string_view text) {
+  std::string& buffer = buffers_[at];
+  const SplitStep& s = steps_[at];
+  const bool first = text.data() == origin_;
+  const bool wanted =
+      s.prefix == SplitStep::Prefix::always || (s.prefix == SplitStep::Prefix::first && first && start_ == PieceStart::document);
+  const bool continues = first && start_ == PieceStart::continued;
+  if (s.kind == SplitStep::unmark) text = unmark_spaces(text, buffer);
+  if (!wanted || continues || text.starts_with(' ')) return text;
+  if (text.data() == buffer.data())
+    buffer.insert(buffer.begin(), ' ');
+  else
+    buffer.assign(" ").append(text);
+  return buffer;
+}
+
+void Splitter::find_pieces(size_t at, std::string_view text) {
+  const SplitStep& s = steps_[at];
+  std::vector<Piece>& out = pieces_[at];
+  out.clear();
+  size_t regexes = 0;
+  for (size_t i = 0; i < at; ++i) regexes += steps_[i].kind == SplitStep::regex;
+  Regex::Search& search = searches_[regexes];
+
+  bool last_match = false;
+  const auto add = [&](size_t begin, size_t end, bool match) {
+    if (begin == end) return;
+    match ^= s.invert;
+    const bool join_previous = s.behavior == SplitBehavior::with_previous && match && !last_match && !out.empty();
+    const bool join_next = s.behavior == SplitBehavior::with_next && !match && last_match;
+    const bool join_same = s.behavior == SplitBehavior::contiguous && !out.empty() && match == last_match;
+    if (join_previous || join_next || join_same)
+      out.back().end = end;
+    else if (s.behavior != SplitBehavior::removed || !match)
+      out.push_back({begin, end, match});
+    last_match = match;
+  };
+  size_t done = 0;
+  Regex::Range m{};
+  for (size_t from = 0; from <= text.size() && search.find(text, from, m);) {
+    add(done, m.begin, false);
+    add(m.begin, m.end, true);
+    done = m.end;
+    from = m.end > m.begin ? m.end : m.end + (m.end < text.size() ? unicode::decode(text.data() + m.end).size : 1);
+  }
+  add(done, text.size(), false);
+}
+
+}  // namespace hlat

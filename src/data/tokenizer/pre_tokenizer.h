@@ -1,0 +1,127 @@
+// How text is cut into words: a list of steps, each cutting what the one before it left. A Splitter is one thread's runner of
+// the list; words come out as pointers into the text or into its buffers.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/tokenizer/regex.h"
+#include "data/tokenizer/word_scan.h"
+
+namespace hlat {
+
+// What a pattern's matches and the text between them become.
+enum class SplitBehavior { isolated, removed, contiguous, with_previous, with_next };
+
+struct SplitStep {
+  enum Kind {
+    gpt2,  // the hand-written scanners
+    llama3,
+    qwen2,
+    space_runs,    // words with the spaces before them
+    each_space,    // cut before every space
+    regex,         // a pattern, as PCRE2 matches it
+    digits,        // runs of digits and runs of the rest
+    each_digit,    // single digits and runs of the rest
+    prefix_space,  // only adds the prefix
+    unmark,        // U+2581 becomes a space (normalizer.h), then the prefix
+  } kind = gpt2;
+  enum class Prefix {
+    never,
+    first,
+    always
+  } prefix = Prefix::never;  // a space where the text has none: at a document's start, or each time
+  std::shared_ptr<const Regex> pattern = nullptr;
+  SplitBehavior behavior = SplitBehavior::isolated;
+  bool invert = false;  // what the pattern does not match counts as its match
+};
+
+// Where a piece of text stands: at the start of a document, after an added token, or where a document was cut.
+enum class PieceStart { document, later, continued };
+
+class Splitter {
+ public:
+  explicit Splitter(const std::vector<SplitStep>& steps);
+
+  // Calls word(begin, end, limit) for each word, none empty; bytes up to `limit` may be read.
+  template <class Word>
+  void run(std::string_view text, PieceStart start, const Word& word) {
+    start_ = start;
+    origin_ = text.data();
+    step(0, text, word);
+  }
+
+ private:
+  struct Piece {
+    size_t begin;
+    size_t end;
+    bool match;
+  };
+
+  template <class Word>
+  void step(size_t at, std::string_view text, const Word& word) {
+    if (text.empty()) return;
+    const char* p = text.data();
+    const char* end = p + text.size();
+    if (at == steps_.size()) return word(p, end, end);
+    switch (steps_[at].kind) {
+      case SplitStep::gpt2: return scan<scan::Gpt2>(at, p, end, word);
+      case SplitStep::llama3: return scan<scan::Llama3<3>>(at, p, end, word);
+      case SplitStep::qwen2: return scan<scan::Llama3<1>>(at, p, end, word);
+      case SplitStep::space_runs: return scan<scan::SpaceRuns>(at, p, end, word);
+      case SplitStep::each_space: return scan<scan::EachSpace>(at, p, end, word);
+      case SplitStep::digits:
+      case SplitStep::each_digit: return scan_digits(at, p, end, word);
+      case SplitStep::prefix_space:
+      case SplitStep::unmark: return step(at + 1, rewritten(at, text), word);
+      case SplitStep::regex: break;
+    }
+    // A step within this one may use the list of its own level only.
+    find_pieces(at, text);
+    for (size_t i = 0; i < pieces_[at].size(); ++i) {
+      const Piece piece = pieces_[at][i];
+      step(at + 1, text.substr(piece.begin, piece.end - piece.begin), word);
+    }
+  }
+
+  template <class Scanner, class Word>
+  void scan(size_t at, const char* p, const char* end, const Word& word) {
+    if (at + 1 == steps_.size()) {
+      while (p < end) {
+        const char* next = Scanner::next(p, end);
+        word(p, next, end);
+        p = next;
+      }
+      return;
+    }
+    while (p < end) {
+      const char* next = Scanner::next(p, end);
+      step(at + 1, {p, static_cast<size_t>(next - p)}, word);
+      p = next;
+    }
+  }
+
+  template <class Word>
+  void scan_digits(size_t at, const char* p, const char* end, const Word& word) {
+    while (p < end) {
+      const char* next = next_digits(p, end, steps_[at].kind == SplitStep::each_digit);
+      step(at + 1, {p, static_cast<size_t>(next - p)}, word);
+      p = next;
+    }
+  }
+
+  static const char* next_digits(const char* p, const char* end, bool single);
+  std::string_view rewritten(size_t at, std::string_view text);
+  void find_pieces(size_t at, std::string_view text);
+
+  const std::vector<SplitStep>& steps_;
+  std::vector<Regex::Search> searches_;     // one per step; of a regex step only it is used
+  std::vector<std::vector<Piece>> pieces_;  // one per step
+  std::vector<std::string> buffers_;        // one per step
+  PieceStart start_ = PieceStart::document;
+  const char* origin_ = nullptr;  // of the text being cut
+};
+
+}  // namespace hlat

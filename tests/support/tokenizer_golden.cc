@@ -1,0 +1,60 @@
+// Reads golden.jsonl: the texts, then a line per tokenizer.
+#include "support/tokenizer_golden.h"
+
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "support/temp_dir.h"
+
+namespace hlat::test {
+
+std::string tokenizer_fixture(const std::string& name) { return std::string(HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/") + name; }
+
+Golden load_golden(const std::string& name) {
+  std::ifstream file(tokenizer_fixture(name));
+  if (!file) throw std::runtime_error("cannot read " + tokenizer_fixture(name));
+  Golden out;
+  for (std::string line; std::getline(file, line);) {
+    const nlohmann::json json = nlohmann::json::parse(line);
+    if (json.contains("texts")) {
+      out.texts = json["texts"].get<std::vector<std::string>>();
+      continue;
+    }
+    GoldenRow row;
+    row.file = json["file"];
+    row.patch = json.value("patch", nlohmann::json());
+    row.name = row.file + (row.patch.is_null() ? "" : " with " + row.patch.dump());
+    const size_t step = json.value("step", size_t{1});
+    row.ids = json["ids"].get<std::vector<std::vector<int32_t>>>();
+    for (size_t i = 0; i < row.ids.size(); ++i) {
+      row.texts.push_back(i * step);
+      const std::string key = std::to_string(i);
+      row.decoded.push_back(json["decoded"].contains(key) ? json["decoded"][key].get<std::string>() : out.texts.at(i * step));
+    }
+    out.rows.push_back(std::move(row));
+  }
+  return out;
+}
+
+std::string golden_file(const GoldenRow& row, const std::string& folder, const std::string& scratch) {
+  const std::string path = folder + "/" + row.file;
+  if (row.patch.is_null()) return path;
+  nlohmann::json json = nlohmann::json::parse(slurp(path));
+  for (const auto& [key, value] : row.patch.items()) {
+    if (key == "model")
+      json["model"].update(value);
+    else
+      json[key] = value;
+  }
+  const std::string out = scratch + "/patched.json";
+  std::ofstream(out) << json.dump();
+  return out;
+}
+
+std::string published_tokenizers() {
+  const std::string path = HLAT_SOURCE_DIR "/../shared/data/tokenizers";
+  return std::filesystem::is_directory(path) ? path : "";
+}
+
+}  // namespace hlat::test
