@@ -57,6 +57,7 @@ test-long: tidy test-asan test-gcc13 test-tier-long ## sanitizers, clang-tidy, s
 
 fuzz: ## fuzz the readers of data and tokenizer files, FUZZ_SECONDS (60) each
 	@tools/setup.sh build fuzz
+	@tools/setup_arrow.sh
 	@tools/build.sh fuzz fuzz_targets
 	@tools/fuzz.sh
 
