@@ -9,7 +9,7 @@ CTEST   = ctest --no-tests=error -j $(JOBS)
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test test-gpu test-asan test-gcc13 test-tier-long test-long lint tidy format bench clean help
+.PHONY: build run test test-gpu test-asan test-gcc13 test-tier-long test-long fuzz lint tidy format bench clean help
 
 build: ## build build/hlat
 	@tools/setup.sh build
@@ -58,6 +58,12 @@ test-tier-long: # soak and fuzz: tests/long
 
 test-long: tidy test-asan test-gcc13 test-tier-long ## sanitizers, clang-tidy, second compiler, longer tests
 
+fuzz: ## fuzz the readers of data and tokenizer files, FUZZ_SECONDS (60) each
+	@tools/setup.sh build fuzz
+	@tools/setup_arrow.sh
+	@tools/build.sh fuzz fuzz_targets
+	@tools/fuzz.sh
+
 lint: ## format, clang-tidy, include rule, kernel symbols
 	@tools/setup.sh build test lint
 	@tools/build.sh release all
@@ -81,7 +87,7 @@ bench: ## measure this machine: matmul rate, and every op of the llama-134m step
 	@if [ -x build/hlat_bench ]; then build/hlat_bench; fi
 
 clean: ## remove all build folders
-	@rm -rf build build-asan build-tsan build-gcc13 build-cuda
+	@rm -rf build build-asan build-tsan build-gcc13 build-cuda build-fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r t d; do printf '%-18s %s\n' "$$t" "$$d"; done

@@ -22,6 +22,10 @@ def put(target, name, data):
     (folder / name).write_bytes(data)
 
 
+def zstd(data):
+    return pa.compress(data, codec="zstd", asbytes=True)
+
+
 def lines(ascii_only):
     return "".join(json.dumps({"id": i, "text": t}, ensure_ascii=ascii_only) + "\n" for i, t in enumerate(TEXTS)).encode()
 
@@ -36,19 +40,20 @@ def jsonl():
 
 def compressed():
     data = lines(False)
-    for target, pack in (("gz", lambda d: gzip.compress(d, mtime=0)), ("zst", lambda d: pa.compress(d, codec="zstd", asbytes=True))):
+    for target, pack in (("gz", lambda d: gzip.compress(d, mtime=0)), ("zst", zstd)):
         put(target, "whole", pack(data))
         put(target, "joined", pack(data[:50]) + pack(b"") + pack(data[50:]))
         put(target, "cut", pack(data)[:-9])
         put(target, "garbage", pack(data) + b"garbage")
         put(target, "padded", pack(data) + bytes(8))
-    put("zst", "skippable", struct.pack("<II", 0x184D2A50, 4) + b"skip" + pa.compress(data, codec="zstd", asbytes=True))
+    put("zst", "skippable", struct.pack("<II", 0x184D2A50, 4) + b"skip" + zstd(data))
 
 
 def tables():
-    for name, kind in (("utf8", pa.string()), ("large", pa.large_string()), ("view", pa.string_view()), ("words", pa.dictionary(pa.int8(), pa.string()))):
-        table = pa.table({"id": pa.array(range(6), pa.int64()), "text": pa.array(TEXTS + [None], pa.string()).cast(kind) if name != "words"
-                          else pa.array(TEXTS + [None], pa.string()).dictionary_encode().cast(kind)})
+    texts = pa.array(TEXTS + [None], pa.string())
+    columns = {"utf8": texts, "large": texts.cast(pa.large_string()), "view": texts.cast(pa.string_view()), "words": texts.dictionary_encode()}
+    for name, column in columns.items():
+        table = pa.table({"id": pa.array(range(6), pa.int64()), "text": column})
         for codec in (None, "lz4"):
             options = pa.ipc.IpcWriteOptions(compression=codec)
             for form, make in (("file", pa.ipc.new_file), ("stream", pa.ipc.new_stream)):
@@ -60,7 +65,8 @@ def tables():
             if name == "view":
                 continue
             sink = pa.BufferOutputStream()
-            pa.parquet.write_table(table, sink, compression=codec, row_group_size=4, use_dictionary=name == "words", store_schema=name != "utf8")
+            words = name == "words"
+            pa.parquet.write_table(table, sink, compression=codec, row_group_size=4, use_dictionary=words, store_schema=name != "utf8")
             put("parquet", f"{name}_{codec}", sink.getvalue().to_pybytes())
 
 
@@ -77,14 +83,15 @@ def megatron():
 
 def index():
     """Index files by their layout (src/data/reader/index.h); the target sets key and checksums."""
-    block = pa.compress(b"onetwothree", codec="zstd", asbytes=True)
+    block = zstd(b"onetwothree")
     block += bytes(-len(block) % 8)
     for name, layout, detail, stored, blocks in (("json_lines", 1, 0, 15, b""), ("in_place", 2, 0, 3, b""), ("blocks", 3, 0, 0, block),
                                                  ("whole", 4, 0, 0, b""), ("tokens", 5, 4, 12, b"")):
         entries = b"".join(struct.pack("<QIIQ", 3 * i if layout == 3 else 16 * i, stored, 3, 0) for i in range(3))
         table = struct.pack("<QQII", 0, 128, len(block), 11) if blocks else b""
         body = entries + table + b"4 malformed JSON\n"
-        header = struct.pack("<8sII4Q10Q", b"hlatidx\n", 1, layout, 0, 0, 0, 0, detail, 3, 11, 1, 0, len(table) // 24, 128 + len(blocks), len(body), 0, 0)
+        counts = (detail, 3, 11, 1, 0, len(table) // 24, 128 + len(blocks), len(body), 0, 0)
+        header = struct.pack("<8sII4Q10Q", b"hlatidx\n", 1, layout, 0, 0, 0, 0, *counts)
         put("index", name, header + blocks + body)
 
 

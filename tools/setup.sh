@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes sure the machine has what the build needs: setup.sh GROUP...   (groups: build test lint; none means all)
+# Makes sure the machine has what the build needs: setup.sh GROUP...   (groups: build test lint fuzz; none means build test lint)
 # Looks for the commands and headers themselves. What is missing is installed with apt-get; without apt-get, or when that
 # fails, the missing things are listed and the exit code is 1. Says nothing when nothing is missing.
 set -eu
@@ -27,6 +27,8 @@ build|libsentencepiece-dev|header sentencepiece_processor.h|SentencePiece: token
 test|python3|command python3|Python 3: check scripts
 test|libgtest-dev|header gtest/gtest.h|GoogleTest
 test|libbenchmark-dev|header benchmark/benchmark.h|Google Benchmark
+fuzz|clang-14|command clang++-14|clang: libFuzzer
+fuzz|libomp-14-dev|clang_header omp.h|OpenMP for clang
 lint|clang-format|command clang-format-14 clang-format|source formatter
 lint|clang-tidy|command clang-tidy-14 clang-tidy|static checks
 lint|libomp-dev|clang_header omp.h|the OpenMP header as clang-tidy sees it

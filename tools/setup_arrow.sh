@@ -9,5 +9,7 @@ cd "$(dirname "$0")/.."
 ls .venv-build/lib/python3*/site-packages/pyarrow/include/arrow/api.h >/dev/null 2>&1 && exit 0
 
 echo "setup: installing $arrow in .venv-build" >&2
-if python3 -m venv .venv-build && .venv-build/bin/pip install -q --disable-pip-version-check --no-deps --only-binary :all: "$arrow"; then exit 0; fi
+pip="install -q --disable-pip-version-check --no-deps --only-binary :all:"
+# shellcheck disable=SC2086  # a list of options
+if python3 -m venv .venv-build && .venv-build/bin/pip $pip "$arrow"; then exit 0; fi
 echo "setup: could not install $arrow: building without Arrow" >&2

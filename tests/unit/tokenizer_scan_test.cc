@@ -126,6 +126,8 @@ void agree(const char* pattern) {
   // Every code point, after a letter, a space and a sign.
   for (uint32_t c = 0; c < 0x110000; ++c) {
     if (c >= 0xD800 && c <= 0xDFFF) continue;
+    if (c == 0x34000) c = 0xE0000;  // nothing is assigned between, nor beyond the planes for private use
+    if (c == 0xE1000) break;
     std::string text = "a";
     for (const char* before : {"", " a", "1 ", ".", "  "}) {
       text += before;
@@ -163,11 +165,11 @@ struct PartCheck {
   }
 };
 
-size_t check_cuts(const Tokenizer& tokenizer, const std::string& name, uint64_t seed) {
+size_t check_cuts(const Tokenizer& tokenizer, const std::string& name, uint64_t seed, int texts) {
   RandomText random(seed);
   const auto encoder = tokenizer.encoder();
   PartCheck check{*encoder, name};
-  for (int i = 0; i < 400 && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < texts && !testing::Test::HasFailure(); ++i) {
     const std::string text = random.next(120);
     std::string_view rest = text;
     for (bool first = true; !rest.empty(); first = false) {
@@ -184,14 +186,14 @@ size_t check_cuts(const Tokenizer& tokenizer, const std::string& name, uint64_t 
 TEST(TokenizerCut, PartsGiveTheIdsOfTheWhole) {
   for (const char* file : {"gpt2.json", "llama3.json", "neox.json", "added.json", "qwen2.json", "smollm.json", "llama2.json", "bpe.model",
                            "bpe_unk.model", "llama3.model"})
-    EXPECT_GT(check_cuts(*load_tokenizer(tokenizer_fixture(file)), file, 3), 500u) << file;
+    EXPECT_GT(check_cuts(*load_tokenizer(tokenizer_fixture(file)), file, 3, 400), 500u) << file;
 }
 
 TEST(TokenizerCut, PartsGiveTheIdsOfTheWholeWithOtherSections) {
   const TempDir scratch;
   for (const GoldenRow& row : load_golden("golden.jsonl").rows) {
     if (row.patch.is_null() || (row.patch.contains("normalizer") && !row.patch.contains("pre_tokenizer"))) continue;
-    check_cuts(*load_tokenizer(golden_file(row, tokenizer_fixture(""), scratch.path())), row.name, 4);
+    check_cuts(*load_tokenizer(golden_file(row, tokenizer_fixture(""), scratch.path())), row.name, 4, 60);
   }
 }
 

@@ -22,7 +22,7 @@ class BpeEncoder final : public Encoder {
  private:
   void document(std::string_view text, PieceStart start, std::vector<int32_t>& ids) {
     out_ = &ids;
-    pending_ = 0;
+    pending_ = queued_ = 0;
     text = unicode::valid(text, clean_);
     split(parts_.raw, text, start, [this](std::string_view piece, PieceStart s) {
       const std::string_view normal = parts_.normalizer.apply(piece, s == PieceStart::continued, normal_);
@@ -30,7 +30,7 @@ class BpeEncoder final : public Encoder {
         splitter_.run(p, at, [this](const char* begin, const char* end, const char* limit) { word(begin, end, limit); });
       });
     });
-    flush();
+    look_up();
   }
 
   template <class Piece>
@@ -42,41 +42,51 @@ class BpeEncoder final : public Encoder {
     added.split(
         text, [&](std::string_view p) { piece(p, p.data() == text.data() ? start : PieceStart::later); },
         [this](int32_t id) {
+          look_up();
           put({&id, 1});
         });
   }
 
+  // Short words wait in a queue while their place in the cache comes nearer. Their bytes are in the key, so the text may go.
   void word(const char* begin, const char* end, const char* limit) {
     const std::string_view w(begin, static_cast<size_t>(end - begin));
-    if (w.size() > ShortWordCache::kMaxBytes) return long_word(w);
+    if (w.size() > ShortWordCache::kMaxBytes) {
+      look_up();
+      encode_word(w, w.size() <= LongWordCache::kMaxBytes);
+      return;
+    }
     const ShortWordCache::Key key = ShortWordCache::key_of(w, limit - begin >= 16);
-    const ShortWordCache::Entry* entry = short_.find(key);
-    if (entry == nullptr) [[unlikely]]
-      return new_word(w, key);
-    // All of the entry's room is copied, which is cheaper than asking how much of it is used.
-    if (pending_ + ShortWordCache::kMaxIds > buffer_.size()) flush();
-    std::memcpy(&buffer_[pending_], entry->ids.data(), sizeof entry->ids);
-    pending_ += entry->count;
+    short_.prefetch(key);
+    queue_[queued_++] = key;
+    if (queued_ == queue_.size()) look_up();
   }
 
-  void new_word(std::string_view w, const ShortWordCache::Key& key) {
-    std::span<const int32_t> ids;
-    if (long_.find(w, ids)) return put(ids);
-    parts_.model->encode(w, merger_, word_ids_);
-    if (word_ids_.size() <= ShortWordCache::kMaxIds)
-      short_.put(key, word_ids_);
-    else
-      long_.put(w, word_ids_);
-    put(word_ids_);
+  void look_up() {
+    for (size_t i = 0; i < queued_; ++i) {
+      const ShortWordCache::Entry* entry = short_.find(queue_[i]);
+      if (entry == nullptr) [[unlikely]] {
+        const ShortWordCache::Key key = queue_[i];
+        const std::span<const int32_t> ids = encode_word(ShortWordCache::bytes_of(key), true);
+        if (ids.size() <= ShortWordCache::kMaxIds) short_.put(key, ids);
+        continue;
+      }
+      // All of the entry's room is copied, which is cheaper than asking how much of it is used.
+      std::memcpy(&buffer_[pending_], entry->ids.data(), sizeof entry->ids);
+      pending_ += entry->count;
+    }
+    queued_ = 0;
+    flush();
   }
 
-  void long_word(std::string_view w) {
+  std::span<const int32_t> encode_word(std::string_view w, bool cached) {
     std::span<const int32_t> ids;
-    const bool cached = w.size() <= LongWordCache::kMaxBytes;
-    if (cached && long_.find(w, ids)) return put(ids);
-    parts_.model->encode(w, merger_, word_ids_);
-    if (cached) long_.put(w, word_ids_);
-    put(word_ids_);
+    if (!cached || !long_.find(w, ids)) {
+      parts_.model->encode(w, merger_, word_ids_);
+      ids = word_ids_;
+      if (cached) long_.put(w, ids);
+    }
+    put(ids);
+    return ids;
   }
 
   void put(std::span<const int32_t> ids) {
@@ -98,8 +108,10 @@ class BpeEncoder final : public Encoder {
   Normalizer::Buffers normal_;
   std::vector<int32_t> word_ids_;
   std::vector<int32_t>* out_ = nullptr;
-  std::array<int32_t, 1024> buffer_{};
-  size_t pending_ = 0;  // ids in the buffer
+  std::array<ShortWordCache::Key, 64> queue_{};
+  size_t queued_ = 0;
+  std::array<int32_t, 64 * ShortWordCache::kMaxIds> buffer_{};  // room for the ids of a full queue
+  size_t pending_ = 0;                                          // ids in the buffer
 };
 
 class BpeTokenizer final : public Tokenizer {

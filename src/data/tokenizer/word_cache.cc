@@ -7,7 +7,7 @@
 namespace hlat {
 namespace {
 
-constexpr size_t kSlots = size_t{1} << 16;
+constexpr size_t kSlots = size_t{1} << 17;
 constexpr size_t kArena = size_t{4} << 20;  // bytes of words, and as many of ids
 
 }  // namespace

@@ -2,11 +2,13 @@
 // up by their bytes in two registers; longer ones are in an open-addressed table over one arena, emptied when full.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hlat {
@@ -45,20 +47,25 @@ class ShortWordCache {
     return {k[0], k[1] | uint64_t{word.size()} << 56};
   }
 
+  static std::string_view bytes_of(const Key& key) { return {reinterpret_cast<const char*>(&key), key.high >> 56}; }
+
+  void prefetch(const Key& key) const { __builtin_prefetch(&sets_[slot(key)]); }
+
   // Null when the word is not there.
-  const Entry* find(const Key& key) const {
-    const Set& s = sets_[slot(key)];
-    if (s.ways[0].key == key) return &s.ways[0];
-    if (s.ways[1].key == key) return &s.ways[1];
-    return nullptr;
+  const Entry* find(const Key& key) {
+    Set& s = sets_[slot(key)];
+    if (s.ways[0].key == key) [[likely]]
+      return &s.ways[0];
+    if (s.ways[1].key != key) return nullptr;
+    std::swap(s.ways[0], s.ways[1]);
+    return &s.ways[0];
   }
 
-  // The newest word of a set takes the place of its older one.
+  // A new word takes the second place of its set, the first only when it is asked for again: rare words do not drive out others.
   void put(const Key& key, std::span<const int32_t> ids) {
-    Set& s = sets_[slot(key)];
-    s.ways[1] = s.ways[0];
-    s.ways[0] = {key, {}, static_cast<uint32_t>(ids.size())};
-    std::copy(ids.begin(), ids.end(), s.ways[0].ids.begin());
+    Entry& e = sets_[slot(key)].ways[1];
+    e = {key, {}, static_cast<uint32_t>(ids.size())};
+    std::copy(ids.begin(), ids.end(), e.ids.begin());
   }
 
  private:

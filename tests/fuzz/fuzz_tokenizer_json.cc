@@ -1,0 +1,8 @@
+// Bytes as a tokenizer.json. What is accepted has to encode and decode text.
+#include "fuzz/fuzz_tokenizer.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view content(reinterpret_cast<const char*>(data), size);
+  hlat::fuzz::load_and_use([&] { return hlat::read_hf_json(content); });
+  return 0;
+}
