@@ -223,6 +223,7 @@ TEST(ReaderOpen, MatchesPatternsSorted) {
   EXPECT_EQ(match_files(dir.path("{c,b}.*")), (Texts{dir.path("b.jsonl"), dir.path("c.txt")}));
   EXPECT_EQ(match_files(dir.write("a[1].txt", "")), Texts{dir.path("a[1].txt")});
   EXPECT_EQ(message_of([&] { match_files(dir.path("*.zst")); }), "no file matches " + dir.path("*.zst"));
+  EXPECT_EQ(message_of([&] { match_files(dir.path("none/*.zst")); }), "no file matches " + dir.path("none/*.zst"));
 }
 
 }  // namespace

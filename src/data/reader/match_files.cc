@@ -2,6 +2,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <memory>
 
@@ -13,7 +14,9 @@ namespace hlat {
 std::vector<std::string> match_files(const std::string& pattern) {
   if (std::error_code error; std::filesystem::is_regular_file(pattern, error)) return {pattern};  // its name may have brackets
   glob_t found{};
-  const int status = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT | GLOB_BRACE | GLOB_TILDE, nullptr, &found);
+  // A folder that is not there has no files; one that may not be read is an error.
+  const auto stop = [](const char* /*path*/, int error) { return error == ENOENT || error == ENOTDIR ? 0 : 1; };
+  const int status = ::glob(pattern.c_str(), GLOB_NOSORT | GLOB_BRACE | GLOB_TILDE, stop, &found);
   const std::unique_ptr<glob_t, decltype(&::globfree)> release(&found, &::globfree);
   if (status == GLOB_NOMATCH) throw UsageError(fmt::format("no file matches {}", pattern));
   if (status != 0) fail("cannot look for {}: {}", pattern, status == GLOB_NOSPACE ? "not enough memory" : "a folder cannot be read");
