@@ -217,7 +217,7 @@ std::unique_ptr<Tokenizer> read_hf_json(std::string_view content) {
   parts.raw = AddedTokens(std::move(added.raw), false);
   parts.normalized = AddedTokens(std::move(added.normalized), parts.normalizer.marks_spaces);
   const bool lead = spaces_only_lead(ids);
-  parts.model = std::make_unique<BpeModel>(model.options, std::move(ids), std::move(pairs), byte_tokens);
+  parts.model = std::make_unique<BpeModel>(model.options, ids, std::move(pairs), byte_tokens);
   // Text that nothing has cut into words yet.
   const bool uncut = pre.steps.empty() || (pre.space_marks && pre.steps.back().kind == SplitStep::unmark);
   if (marks && uncut && lead && parts.model->knows_space() && !model.options.whole_first)
