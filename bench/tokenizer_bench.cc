@@ -25,7 +25,8 @@ std::string fixture_text() {
   std::string line;
   std::getline(file, line);
   std::string text;
-  for (const auto& t : nlohmann::json::parse(line)["texts"]) text += t.get<std::string>() + "\n";
+  const nlohmann::json json = nlohmann::json::parse(line);
+  for (const auto& t : json["texts"]) text += t.get<std::string>() + "\n";
   return text;
 }
 

@@ -2,15 +2,24 @@
 #include "data/tokenizer/bpe_model.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "data/tokenizer/unicode.h"
 
 namespace hlat {
 
-BpeModel::BpeModel(const BpeOptions& options, IdMap ids, PairTable pairs, const std::array<int32_t, 256>& byte_tokens)
-    : options_(options), ids_(std::move(ids)), pairs_(std::move(pairs)), byte_tokens_(byte_tokens) {
+BpeModel::BpeModel(const BpeOptions& options, const IdMap& ids, PairTable pairs, const std::array<int32_t, 256>& byte_tokens)
+    : options_(options), pairs_(std::move(pairs)), byte_tokens_(byte_tokens) {
   of_byte_.fill(-1);
-  for (const auto& [token, id] : ids_) {
+  whole_.resize(options_.whole_first ? std::bit_ceil(ids.size() * 2 + 2) : 0);
+  for (const auto& [token, id] : ids) {
+    if (options_.whole_first) {
+      const uint64_t hash = std::hash<std::string_view>{}(token);
+      size_t i = hash & (whole_.size() - 1);
+      while (whole_[i].id >= 0) i = (i + 1) & (whole_.size() - 1);
+      whole_[i] = {static_cast<uint32_t>(hash >> 32), id, static_cast<uint32_t>(whole_bytes_.size()), static_cast<uint32_t>(token.size())};
+      whole_bytes_ += token;
+    }
     if (options_.bytes) {
       if (token.size() == 1) of_byte_[static_cast<uint8_t>(token[0])] = id;
       continue;
@@ -26,8 +35,8 @@ BpeModel::BpeModel(const BpeOptions& options, IdMap ids, PairTable pairs, const 
 void BpeModel::encode(std::string_view word, Merger& merger, std::vector<int32_t>& ids) const {
   ids.clear();
   if (options_.whole_first) {
-    if (const auto it = ids_.find(word); it != ids_.end()) {
-      ids.push_back(it->second);
+    if (const int32_t id = whole(word); id >= 0) {
+      ids.push_back(id);
       return;
     }
   }
@@ -36,6 +45,15 @@ void BpeModel::encode(std::string_view word, Merger& merger, std::vector<int32_t
   else
     symbols_of_characters(word, ids);
   ids.resize(merger.merge(ids));
+}
+
+int32_t BpeModel::whole(std::string_view word) const {
+  const uint64_t hash = std::hash<std::string_view>{}(word);
+  for (size_t i = hash & (whole_.size() - 1); whole_[i].id >= 0; i = (i + 1) & (whole_.size() - 1)) {
+    const Whole& w = whole_[i];
+    if (w.hash == hash >> 32 && std::string_view(whole_bytes_).substr(w.at, w.size) == word) return w.id;
+  }
+  return -1;
 }
 
 void BpeModel::symbols_of_bytes(std::string_view word, std::vector<int32_t>& ids) const {

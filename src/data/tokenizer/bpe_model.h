@@ -24,7 +24,7 @@ struct BpeOptions {
 class BpeModel {
  public:
   // `ids` are the tokens that text can become, in the bytes that words have.
-  BpeModel(const BpeOptions& options, IdMap ids, PairTable pairs, const std::array<int32_t, 256>& byte_tokens);
+  BpeModel(const BpeOptions& options, const IdMap& ids, PairTable pairs, const std::array<int32_t, 256>& byte_tokens);
 
   const PairTable& pairs() const { return pairs_; }
   // Replaces `ids` by those of a word.
@@ -37,7 +37,17 @@ class BpeModel {
   bool bytes_of(std::string_view character, std::vector<int32_t>& ids) const;
 
   BpeOptions options_;
-  IdMap ids_;
+  int32_t whole(std::string_view word) const;  // the token that the word is, -1 for none
+
+  // Tokens by their bytes: open addressing, a token's bytes in one arena.
+  struct Whole {
+    uint32_t hash = 0;
+    int32_t id = -1;
+    uint32_t at = 0;
+    uint32_t size = 0;
+  };
+  std::vector<Whole> whole_;
+  std::string whole_bytes_;
   PairTable pairs_;
   std::array<int32_t, 256> byte_tokens_;  // the byte fallback's; -1: none
   std::array<int32_t, 256> of_byte_{};

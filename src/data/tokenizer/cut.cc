@@ -22,7 +22,7 @@ Rule rule_of(const BpeParts& parts) {
   for (const SplitStep& s : parts.steps) {
     if (s.kind == SplitStep::regex) return Rule::search;
     // A part that starts with a space gets no other.
-    if (s.kind == SplitStep::space_runs || s.kind == SplitStep::each_space || adds_prefix(s)) rule = Rule::before_space;
+    if (s.kind == SplitStep::joints || s.kind == SplitStep::each_space || adds_prefix(s)) rule = Rule::before_space;
   }
   return rule;
 }

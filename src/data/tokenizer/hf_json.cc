@@ -217,11 +217,13 @@ std::unique_ptr<Tokenizer> read_hf_json(std::string_view content) {
   parts.raw = AddedTokens(std::move(added.raw), false);
   parts.normalized = AddedTokens(std::move(added.normalized), parts.normalizer.marks_spaces);
   const bool lead = spaces_only_lead(ids);
-  parts.model = std::make_unique<BpeModel>(model.options, std::move(ids), std::move(pairs), byte_tokens);
+  parts.model = std::make_unique<BpeModel>(model.options, ids, std::move(pairs), byte_tokens);
   // Text that nothing has cut into words yet.
   const bool uncut = pre.steps.empty() || (pre.space_marks && pre.steps.back().kind == SplitStep::unmark);
-  if (marks && uncut && lead && parts.model->knows_space() && !model.options.whole_first)
-    pre.steps.push_back({.kind = SplitStep::space_runs});
+  if (marks && uncut && lead && parts.model->knows_space() && !model.options.whole_first) {
+    const bool all_bytes = model.options.byte_fallback && std::find(byte_tokens.begin(), byte_tokens.end(), -1) == byte_tokens.end();
+    pre.steps.push_back({.kind = SplitStep::joints, .joint_bytes = std::make_shared<const Joints>(ids, all_bytes)});
+  }
   parts.steps = std::move(pre.steps);
   parts.bos = first_known(parts.vocab, added.special, {"<s>", "<|begin_of_text|>", "<bos>"});
   if (root.has("post_processor")) read_post_processor(root.at("post_processor"), parts);

@@ -36,7 +36,7 @@ size_t Merger::merge_short(std::span<int32_t> symbols) {
   size_t n = symbols.size();
   if (n < 2) return n;
   std::array<PairTable::Merge, kShort> merges;  // of symbol i with its right neighbour
-  for (size_t i = 0; i + 1 < n; ++i) merges[i] = pairs_.find(symbols[i], symbols[i + 1]);
+  for (size_t i = 0; i + 1 < n; ++i) merges[i] = find(symbols[i], symbols[i + 1]);
   while (n > 1) {
     size_t best = 0;
     for (size_t i = 1; i + 1 < n; ++i)
@@ -47,9 +47,9 @@ size_t Merger::merge_short(std::span<int32_t> symbols) {
     --n;
     if (best + 1 < n) {
       std::copy(merges.begin() + best + 2, merges.begin() + n, merges.begin() + best + 1);
-      merges[best] = pairs_.find(symbols[best], symbols[best + 1]);
+      merges[best] = find(symbols[best], symbols[best + 1]);
     }
-    if (best > 0) merges[best - 1] = pairs_.find(symbols[best - 1], symbols[best]);
+    if (best > 0) merges[best - 1] = find(symbols[best - 1], symbols[best]);
   }
   return n;
 }
@@ -57,7 +57,7 @@ size_t Merger::merge_short(std::span<int32_t> symbols) {
 void Merger::push(const std::span<int32_t>& symbols, uint32_t at) {
   const uint32_t right = next_[at];
   if (right == kEnd) return;
-  const PairTable::Merge m = pairs_.find(symbols[at], symbols[right]);
+  const PairTable::Merge m = find(symbols[at], symbols[right]);
   if (m.rank == PairTable::kNone) return;
   heap_.push_back({m.rank, at, symbols[at], symbols[right]});
 }
@@ -88,7 +88,7 @@ size_t Merger::merge_long(std::span<int32_t> symbols) {
     const uint32_t right = next_[c.at];
     // Neighbours may have changed since the candidate was made.
     if (symbols[c.at] != c.left || right == kEnd || symbols[right] != c.right) continue;
-    symbols[c.at] = pairs_.find(c.left, c.right).id;
+    symbols[c.at] = find(c.left, c.right).id;
     symbols[right] = kGone;
     next_[c.at] = next_[right];
     if (next_[right] != kEnd) before_[next_[right]] = c.at;

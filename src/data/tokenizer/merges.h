@@ -46,7 +46,7 @@ class PairTable {
 // Merges words; keeps its working memory. A symbol of -1 never merges.
 class Merger {
  public:
-  explicit Merger(const PairTable& pairs) : pairs_(pairs) {}
+  explicit Merger(const PairTable& pairs) : pairs_(pairs), recent_(size_t{1} << kRecentBits, {UINT64_MAX, {PairTable::kNone, -1}}) {}
   // Merges in place, returns how many symbols are left. Time n log n in the length.
   size_t merge(std::span<int32_t> symbols);
 
@@ -61,7 +61,22 @@ class Merger {
   size_t merge_long(std::span<int32_t> symbols);
   void push(const std::span<int32_t>& symbols, uint32_t at);
 
+  // The whole table is far larger than a core's caches, the pairs that are asked for again and again are not.
+  PairTable::Merge find(int32_t a, int32_t b) {
+    const uint64_t key = uint64_t{static_cast<uint32_t>(a)} << 32 | static_cast<uint32_t>(b);
+    Recent& r = recent_[(key * 0x9E3779B97F4A7C15u) >> (64 - kRecentBits)];
+    if (r.key != key) r = {key, pairs_.find(a, b)};
+    return r.merge;
+  }
+
+  static constexpr int kRecentBits = 13;
+  struct Recent {
+    uint64_t key;
+    PairTable::Merge merge;
+  };
+
   const PairTable& pairs_;
+  std::vector<Recent> recent_;
   std::vector<Candidate> heap_;
   std::vector<uint32_t> next_;
   std::vector<uint32_t> before_;

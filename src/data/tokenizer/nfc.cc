@@ -54,7 +54,8 @@ uint32_t composed(uint32_t a, uint32_t b) {
     return a + (b - kTrailing);
   static const std::vector<Decomposition> pairs = [] {
     std::vector<Decomposition> v;
-    std::copy_if(std::begin(kDecompositions), std::end(kDecompositions), std::back_inserter(v), [](const auto& d) { return d.composes; });
+    std::copy_if(std::begin(kDecompositions), std::end(kDecompositions), std::back_inserter(v),
+                 [](const auto& d) { return d.composes != 0; });
     std::sort(v.begin(), v.end(), [](const auto& x, const auto& y) { return std::pair(x.first, x.second) < std::pair(y.first, y.second); });
     return v;
   }();

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/tokenizer/joints.h"
 #include "data/tokenizer/regex.h"
 #include "data/tokenizer/word_scan.h"
 
@@ -20,7 +21,7 @@ struct SplitStep {
     gpt2,  // the hand-written scanners
     llama3,
     qwen2,
-    space_runs,    // words with the spaces before them
+    joints,        // where no token reaches across (joints.h)
     each_space,    // cut before every space
     regex,         // a pattern, as PCRE2 matches it
     digits,        // runs of digits and runs of the rest
@@ -33,6 +34,7 @@ struct SplitStep {
     first,
     always
   } prefix = Prefix::never;  // a space where the text has none: at a document's start, or each time
+  std::shared_ptr<const Joints> joint_bytes = nullptr;
   std::shared_ptr<const Regex> pattern = nullptr;
   SplitBehavior behavior = SplitBehavior::isolated;
   bool invert = false;  // what the pattern does not match counts as its match
@@ -70,7 +72,13 @@ class Splitter {
       case SplitStep::gpt2: return scan<scan::Gpt2>(at, p, end, word);
       case SplitStep::llama3: return scan<scan::Llama3<3>>(at, p, end, word);
       case SplitStep::qwen2: return scan<scan::Llama3<1>>(at, p, end, word);
-      case SplitStep::space_runs: return scan<scan::SpaceRuns>(at, p, end, word);
+      case SplitStep::joints:
+        while (p < end) {
+          const char* next = steps_[at].joint_bytes->next(p, end);
+          at + 1 == steps_.size() ? word(p, next, end) : step(at + 1, {p, static_cast<size_t>(next - p)}, word);
+          p = next;
+        }
+        return;
       case SplitStep::each_space: return scan<scan::EachSpace>(at, p, end, word);
       case SplitStep::digits:
       case SplitStep::each_digit: return scan_digits(at, p, end, word);

@@ -97,10 +97,10 @@ std::unique_ptr<Tokenizer> make_own(const SpmModel& model, std::string_view cont
   if (options.unknown < 0) fail("no piece for what is unknown");
   if (model.byte_fallback && std::find(byte_tokens.begin(), byte_tokens.end(), -1) != byte_tokens.end()) fail("not every byte has a piece");
   PairTable pairs = pairs_of_ranked(*pieces, ids, false);
-  parts.model = std::make_unique<BpeModel>(options, std::move(ids), std::move(pairs), byte_tokens);
+  parts.model = std::make_unique<BpeModel>(options, ids, std::move(pairs), byte_tokens);
   parts.normalizer.marks_spaces = true;
   if (model.add_dummy_prefix) parts.normalizer.steps.push_back({NormalizerStep::prepend, "", " "});
-  parts.steps = {{.kind = SplitStep::space_runs}};
+  parts.steps = {{.kind = SplitStep::joints, .joint_bytes = std::make_shared<const Joints>(ids, model.byte_fallback)}};
   fill_decoder(model, parts.decoder);
   parts.bos = control(model, model.bos_id);
   parts.eos = control(model, model.eos_id);

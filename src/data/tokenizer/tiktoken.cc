@@ -117,8 +117,8 @@ std::unique_ptr<Tokenizer> read_tiktoken(std::string_view content) {
   for (int32_t id = 0; id < parts.vocab.size(); ++id) parts.decoder.bytes.push_back(parts.vocab.token(id));
   parts.decoder.known.resize(size, true);
   PairTable pairs = pairs_of_ranked(tokens, ids, true);
-  parts.model = std::make_unique<BpeModel>(BpeOptions{.bytes = true, .whole_first = true}, std::move(ids), std::move(pairs),
-                                           std::array<int32_t, 256>{});
+  parts.model =
+      std::make_unique<BpeModel>(BpeOptions{.bytes = true, .whole_first = true}, ids, std::move(pairs), std::array<int32_t, 256>{});
   parts.steps = {{.kind = SplitStep::llama3}};
   parts.bos = static_cast<int32_t>(base);
   parts.eos = static_cast<int32_t>(base + 1);

@@ -19,8 +19,8 @@ struct TraitRange {
 struct Decomposition {
   uint32_t composed;
   uint32_t first;
-  uint32_t second;  // 0: none
-  bool composes;    // first and second become composed again
+  uint32_t second;   // 0: none
+  uint8_t composes;  // 1: first and second become composed again
 };
 
 #include "data/tokenizer/unicode_tables.inc"

@@ -1,11 +1,12 @@
 // What words became, for one thread: bounded memory, nothing shared. Short words with few ids are two to a cache line and looked
-// up by their bytes in two registers; longer ones are in an open-addressed table over one arena, emptied when full.
+// up by their bytes in two registers; longer ones, and all that were driven out, are in open-addressed tables over flat arenas.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -82,14 +83,14 @@ class ShortWordCache {
   std::vector<Set> sets_;
 };
 
+// Two generations of a table: when the newer is full it becomes the older, and what is asked for again moves on to the newer.
 class LongWordCache {
  public:
   static constexpr size_t kMaxBytes = 512;
 
-  LongWordCache();
-  // False when the word is not there.
-  bool find(std::string_view word, std::span<const int32_t>& ids) const;
-  void put(std::string_view word, std::span<const int32_t> ids);
+  // False when the word is not there. The ids are good until the next put or find.
+  bool find(std::string_view word, std::span<const int32_t>& ids);
+  void put(std::string_view word, std::span<const int32_t> ids) { put(word, hash(word), ids); }
 
  private:
   struct Slot {
@@ -99,12 +100,22 @@ class LongWordCache {
     uint32_t bytes = 0;
     uint32_t count = 0;
   };
-  const Slot* slot(std::string_view word, uint64_t hash) const;  // where the word is, or the empty slot where it would be
+  struct Generation {
+    std::vector<Slot> slots;
+    std::vector<char> bytes;
+    std::vector<int32_t> ids;
+    size_t used = 0;
 
-  std::vector<Slot> slots_;
-  std::vector<char> bytes_;
-  std::vector<int32_t> ids_;
-  size_t used_ = 0;
+    Generation();
+    size_t slot(std::string_view word, uint64_t hash) const;  // where the word is, or the empty slot where it would be
+    bool full(size_t more_bytes, size_t more_ids) const;
+    void clear();
+  };
+  static uint64_t hash(std::string_view word) { return std::hash<std::string_view>{}(word); }
+  void put(std::string_view word, uint64_t hash, std::span<const int32_t> ids);
+
+  Generation newer_;
+  Generation older_;
 };
 
 }  // namespace hlat

@@ -162,24 +162,12 @@ struct Llama3 {
   }
 };
 
-// Words of text where a space stands for U+2581: each with the spaces before it, or cut before every space.
-struct SpaceRuns {
-  static const char* next(const char* p, const char* end) {
-    while (p < end && *p == ' ') ++p;
-    const void* q = p < end ? std::memchr(p, ' ', static_cast<size_t>(end - p)) : nullptr;
-    return q != nullptr ? static_cast<const char*>(q) : end;
-  }
-};
-
+// Words of text where a space stands for U+2581, cut before every space.
 struct EachSpace {
   static const char* next(const char* p, const char* end) {
     const void* q = p + 1 < end ? std::memchr(p + 1, ' ', static_cast<size_t>(end - p - 1)) : nullptr;
     return q != nullptr ? static_cast<const char*>(q) : end;
   }
-};
-
-struct Whole {
-  static const char* next(const char* /*p*/, const char* end) { return end; }
 };
 
 }  // namespace hlat::scan
