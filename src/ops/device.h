@@ -26,7 +26,8 @@ class Device {
   virtual void free(std::byte* p) = 0;
   virtual void upload(Tensor dst, const void* host) = 0;
   virtual void download(void* host, Tensor src) = 0;
-  virtual size_t memory_available() const = 0;  // bytes a new run could take now
+  virtual size_t memory_available() const = 0;        // bytes a new run could take now
+  virtual size_t memory_in_use() const { return 0; }  // by all processes; 0 where the device has no memory of its own
   // Calls `work` and keeps what it asks of this device instead of doing it; null, without a call, where that is not possible.
   // Shapes that ops meet for the first time must have been met before.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& /*work*/) { return nullptr; }

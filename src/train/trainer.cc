@@ -64,6 +64,17 @@ void check_plan(const MemoryPlan& planned, const MemoryPlan& used) {
                planned.bytes[i], used.bytes[i]);
 }
 
+namespace {
+
+// What a device holds beside the plan is told, not planned: its context, handles and code of libraries.
+void log_memory(spdlog::logger& log, size_t planned, size_t in_use) {
+  log.info("step 1: memory used equals the plan, {}", format_bytes(planned));
+  if (in_use > planned)
+    log.info("outside the plan {} of the device are in use: context and libraries, and other processes", format_bytes(in_use - planned));
+}
+
+}  // namespace
+
 TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& backend, const Mesh& mesh, const Dataset& data, Recorders out,
                    int64_t& step) {
   const auto start = Clock::now();
@@ -123,7 +134,7 @@ TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& ba
     if (step == 1) {
       HLAT_CHECK(plan.host_bytes == mesh.host_bytes(), "host memory for communication: planned {} bytes, used {}", plan.host_bytes,
                  mesh.host_bytes());
-      if (out.folder != nullptr) out.folder->log().info("step 1: memory used equals the plan, {}", format_bytes(plan.memory.total()));
+      if (out.folder != nullptr) log_memory(out.folder->log(), plan.memory.total(), backend.device().memory_in_use());
     }
   }
   if (out.progress != nullptr) out.progress->finish();

@@ -76,6 +76,13 @@ size_t CudaDevice::memory_available() const {
   return free;
 }
 
+size_t CudaDevice::memory_in_use() const {
+  use();
+  size_t free = 0, total = 0;
+  HLAT_CUDA(cudaMemGetInfo(&free, &total));
+  return total - free;
+}
+
 namespace {
 
 class CudaRecording final : public Recording {

@@ -22,6 +22,7 @@ class CudaDevice final : public Device {
   void upload(Tensor dst, const void* host) override;
   void download(void* host, Tensor src) override;
   size_t memory_available() const override;
+  size_t memory_in_use() const override;
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   std::unique_ptr<CopyStream> make_copy_stream() override;
 
