@@ -32,7 +32,7 @@ TEST(ConfigMessages, OneLineEach) {
   const std::vector<Case> cases = {
       {"model:\n  haeds: 4\n", "FILE:2: model.haeds = 4: unknown key; did you mean model.heads?"},
       {"train: {lr: 1}\n", "FILE:1: train.lr = 1: unknown key; did you mean optim.lr?"},
-      {"device:\n\n  zzzzzz: 1\n", "FILE:3: device.zzzzzz = 1: unknown key; device has backend, threads, isa"},
+      {"device:\n\n  zzzzzz: 1\n", "FILE:3: device.zzzzzz = 1: unknown key; device has backend, threads, isa, graphs, deterministic"},
       {"\nmodle: {heads: 4, layers: x}\n", "FILE:2: modle: unknown section; did you mean model?"},
       {"steps: 5\n", "FILE:1: steps: unknown section; did you mean the key steps in section train?"},
       {"train.steps: 5\n", "FILE:1: train.steps: unknown section; did you mean the key steps in section train?"},
