@@ -66,85 +66,132 @@ void check_plan(const MemoryPlan& planned, const MemoryPlan& used) {
 
 namespace {
 
-// What a device holds beside the plan is told, not planned: its context, handles and code of libraries.
-void log_memory(spdlog::logger& log, size_t planned, size_t in_use) {
-  log.info("step 1: memory used equals the plan, {}", format_bytes(planned));
-  if (in_use > planned)
-    log.info("outside the plan {} of the device are in use: context and libraries, and other processes", format_bytes(in_use - planned));
-}
+// One rank's run: what lives from the first step to the last.
+class Run {
+ public:
+  Run(const Config& config, const TrainPlan& plan, Backend& backend, const Mesh& mesh, const Dataset& data, Recorders out)
+      : config_(config),
+        plan_(plan),
+        mesh_(mesh),
+        data_(data),
+        device_(backend.device()),
+        out_(out),
+        planned_(device_, plan.memory),
+        ops_(backend.make_ops(planned_.memory()[Purpose::temp])),
+        runner_(config, precision_of(config.train.precision), mesh, planned_.memory(), *ops_, &device_),
+        tally_(config.train.steps) {
+    runner_.init_weights();
+    plan_.executed_flops_per_step = sum_over(mesh, plan.executed_flops_per_step);
+    plan_.peak_flops = sum_over(mesh, plan.peak_flops);
+    if (data.validates()) validation_.emplace(config, data, mesh);
+    loader_ = make_loader(config, data, mesh);
+  }
 
-}  // namespace
-
-TrainSummary train(const Config& config, const TrainPlan& rank_plan, Backend& backend, const Mesh& mesh, const Dataset& data, Recorders out,
-                   int64_t& step) {
-  const auto start = Clock::now();
-  PlannedMemory planned(backend.device(), rank_plan.memory);
-  const auto ops = backend.make_ops(planned.memory()[Purpose::temp]);
-  StepRunner runner(config, precision_of(config.train.precision), mesh, planned.memory(), *ops, &backend.device());
-  runner.init_weights();
-  TrainPlan plan = rank_plan;  // from here on of all ranks, but for the memory
-  plan.executed_flops_per_step = sum_over(mesh, rank_plan.executed_flops_per_step);
-  plan.peak_flops = sum_over(mesh, rank_plan.peak_flops);
-
-  const TrainConfig& t = config.train;
-  const std::optional<Validation> validation = data.validates() ? std::make_optional<Validation>(config, data, mesh) : std::nullopt;
-  const std::unique_ptr<Loader> loader = make_loader(config, data, mesh);
-  const int64_t tokens_per_step = t.global_batch * t.seq_len;
-  const int64_t schedule_end = config.optim.schedule_steps > 0 ? config.optim.schedule_steps : t.steps;
-  TrainSummary summary;
-  Tally tally(t.steps);
-  for (step = 1; step <= t.steps; ++step) {
+  void step(int64_t step) {
     const auto begin = Clock::now();
     double floor = 0;
     int64_t micro = 0;
     const auto fill = [&](int64_t first, int32_t* inputs, int32_t* targets) {
-      if (out.progress != nullptr) out.progress->first_step(micro++, runner.micros());
-      floor += on_grid(loader->fill(first, t.micro_batch, inputs, targets));
+      if (out_.progress != nullptr) out_.progress->first_step(micro++, runner_.micros());
+      floor += on_grid(loader_->fill(first, config_.train.micro_batch, inputs, targets));
     };
-    const double lr = learning_rate(config.optim, step, schedule_end);
-    const StepResult r = runner.step(step, lr, fill);
-    const double step_s = seconds_between(begin, Clock::now());
-    const double rate = static_cast<double>(tokens_per_step) / step_s;
-    StepMetrics m{.step = step,
-                  .tokens = step * tokens_per_step,
-                  .loss = r.loss,
-                  .floor = sum_over(mesh.dp(), floor) / static_cast<double>(runner.micros() * mesh.shape().dp),
-                  .grad_norm = r.grad_norm,
-                  .param_norm = r.param_norm,
-                  .lr = lr,
-                  .step_s = step_s,
-                  .tokens_per_s = rate,
-                  .mfu = rate * plan.model_flops_per_token / plan.peak_flops,
-                  .hfu = plan.executed_flops_per_step / step_s / plan.peak_flops,
-                  .data_wait_s = r.data_wait_s,
-                  .comm_s = r.comm_s,
-                  .comm_wait_s = r.comm_wait_s};
-    const bool look = validation && (step == t.steps || (config.data.validate_every > 0 && step % config.data.validate_every == 0));
+    const int64_t end = config_.optim.schedule_steps > 0 ? config_.optim.schedule_steps : config_.train.steps;
+    const double lr = learning_rate(config_.optim, step, end);
+    const StepResult r = runner_.step(step, lr, fill);
+    StepMetrics m = metrics(step, lr, r, seconds_between(begin, Clock::now()));
+    m.floor = sum_over(mesh_.dp(), floor) / static_cast<double>(runner_.micros() * mesh_.shape().dp);
+    const bool look = looks(step);
     if (look) {
-      const ValidationResult v = summary.validation = validation->run(runner);
+      const ValidationResult v = validated_ = validation_->run(runner_);
       m.val_loss = v.loss, m.val_ppl = v.perplexity, m.val_bpb = v.bits_per_byte;
     }
-    if (out.folder != nullptr) out.folder->record(m);
-    // The sums over the mesh since the check end only when all ranks have passed it.
-    if (out.folder != nullptr && r.checked)
-      out.folder->log().info("step {}: the replicas on {} ranks hold equal weights and gradients", step, mesh.shape().ranks());
-    if (out.progress != nullptr) out.progress->step(m);
-    tally.add(m, tokens_per_step);
-    if (step == 1 || look) check_plan(plan.memory, planned.memory().high_water());
-    if (step == 1) {
-      HLAT_CHECK(plan.host_bytes == mesh.host_bytes(), "host memory for communication: planned {} bytes, used {}", plan.host_bytes,
-                 mesh.host_bytes());
-      if (out.folder != nullptr) log_memory(out.folder->log(), plan.memory.total(), backend.device().memory_in_use());
-    }
+    record(m, r.checked);
+    tally_.add(m, tokens_per_step());
+    if (step == 1 || look) check_plan(plan_.memory, planned_.memory().high_water());
+    if (step == 1) after_first();
   }
-  if (out.progress != nullptr) out.progress->finish();
-  tally.finish(summary, plan, tokens_per_step);
-  summary.floor = data.floor();
-  summary.ledger = read_ledger(data, loader.get(), mesh);
-  summary.planned = plan.memory;
-  summary.used = planned.memory().high_water();
-  if (out.folder != nullptr && mesh.shape().tp == 1 && mesh.shape().pp == 1)
-    summary.samples = sample_texts(runner, config, data.tokenizer(), data.marks().eos, config.run.sample_lines);
+
+  TrainSummary finish() {
+    if (out_.progress != nullptr) out_.progress->finish();
+    TrainSummary summary;
+    tally_.finish(summary, plan_, tokens_per_step());
+    summary.validation = validated_;
+    summary.floor = data_.floor();
+    summary.ledger = read_ledger(data_, loader_.get(), mesh_);
+    summary.planned = plan_.memory;
+    summary.used = planned_.memory().high_water();
+    if (out_.folder != nullptr && mesh_.shape().tp == 1 && mesh_.shape().pp == 1)
+      summary.samples = sample_texts(runner_, config_, data_.tokenizer(), data_.marks().eos, config_.run.sample_lines);
+    return summary;
+  }
+
+ private:
+  int64_t tokens_per_step() const { return config_.train.global_batch * config_.train.seq_len; }
+  bool looks(int64_t step) const {
+    const int64_t every = config_.data.validate_every;
+    return validation_ && (step == config_.train.steps || (every > 0 && step % every == 0));
+  }
+
+  StepMetrics metrics(int64_t step, double lr, const StepResult& r, double step_s) const {
+    const double rate = static_cast<double>(tokens_per_step()) / step_s;
+    return {.step = step,
+            .tokens = step * tokens_per_step(),
+            .loss = r.loss,
+            .grad_norm = r.grad_norm,
+            .param_norm = r.param_norm,
+            .lr = lr,
+            .step_s = step_s,
+            .tokens_per_s = rate,
+            .mfu = rate * plan_.model_flops_per_token / plan_.peak_flops,
+            .hfu = plan_.executed_flops_per_step / step_s / plan_.peak_flops,
+            .data_wait_s = r.data_wait_s,
+            .comm_s = r.comm_s,
+            .comm_wait_s = r.comm_wait_s};
+  }
+
+  void record(const StepMetrics& m, bool checked) {
+    if (out_.folder != nullptr) out_.folder->record(m);
+    // The sums over the mesh since the check end only when all ranks have passed it.
+    if (out_.folder != nullptr && checked)
+      out_.folder->log().info("step {}: the replicas on {} ranks hold equal weights and gradients", m.step, mesh_.shape().ranks());
+    if (out_.progress != nullptr) out_.progress->step(m);
+  }
+
+  void after_first() {
+    HLAT_CHECK(plan_.host_bytes == mesh_.host_bytes(), "host memory for communication: planned {} bytes, used {}", plan_.host_bytes,
+               mesh_.host_bytes());
+    if (out_.folder == nullptr) return;
+    out_.folder->log().info("step 1: memory used equals the plan, {}", format_bytes(plan_.memory.total()));
+    // What a device holds beside the plan is told, not planned: its context, handles and code of libraries.
+    const size_t in_use = device_.memory_in_use(), planned = plan_.memory.total();
+    if (in_use > planned)
+      out_.folder->log().info("outside the plan {} of the device are in use: context and libraries, and other processes",
+                              format_bytes(in_use - planned));
+  }
+
+  const Config& config_;
+  TrainPlan plan_;  // of all ranks, but for the memory
+  const Mesh& mesh_;
+  const Dataset& data_;
+  Device& device_;
+  Recorders out_;
+  PlannedMemory planned_;
+  std::unique_ptr<Ops> ops_;
+  StepRunner runner_;
+  std::optional<Validation> validation_;
+  std::unique_ptr<Loader> loader_;
+  Tally tally_;
+  ValidationResult validated_;  // the latest
+};
+
+}  // namespace
+
+TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend, const Mesh& mesh, const Dataset& data, Recorders out,
+                   int64_t& step) {
+  const auto start = Clock::now();
+  Run run(config, plan, backend, mesh, data, out);
+  for (step = 1; step <= config.train.steps; ++step) run.step(step);
+  TrainSummary summary = run.finish();
   summary.seconds = seconds_between(start, Clock::now());
   return summary;
 }
