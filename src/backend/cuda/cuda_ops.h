@@ -83,7 +83,7 @@ class CudaOps final : public Ops {
 
   std::shared_ptr<CudaContext> context_;
   std::vector<cudaEvent_t> events_;  // kept for the next time
-  size_t marked_ = 0;               // of them in use
+  size_t marked_ = 0;                // of them in use
 };
 
 }  // namespace hlat
