@@ -68,7 +68,7 @@ DeviceComm::DeviceComm(const Config& config, Backend& backend, Comm& world, int 
   if (!staged) return;
   text_ = "tensors move through host memory";
   if (shared) text_ += fmt::format(": {} ranks share this GPU", sharing_);
-  if (!shared && missing) text_ += ": " + (why.empty() ? "another rank cannot load NCCL" : why);
+  if (!shared && missing && config.parallel.comm == "auto") text_ += ": " + (why.empty() ? "another rank cannot load NCCL" : why);
 }
 
 DeviceComm::~DeviceComm() = default;
