@@ -1,5 +1,5 @@
 # The CUDA backend's toolkit: sets HLAT_HAVE_CUDA and makes the target hlat_cuda, or says why not. Never required.
-# Built for sm_80 and sm_90, with PTX for newer GPUs. The CUDA runtime is linked statically and opens the driver when asked for a
+# Built for sm_80 and sm_90, with PTX for newer GPUs; files named hopper_* for sm_90a alone. The CUDA runtime is linked statically and opens the driver when asked for a
 # GPU, so hlat starts where there is neither.
 set(HLAT_HAVE_CUDA FALSE)
 if(NOT HLAT_CUDA)

@@ -44,9 +44,8 @@ void Attention::backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const {
     output.backward_weight(ctx, out, dy);
     const Tensor dout = ctx.temp({s.tokens(), s.out_width()}, "dattention");
     output.backward_input(ctx, dy, dout);
-    ctx.ops.attention_bwd(dqkv, dout, out, ctx.tape.at(BlockOp::attention, 1), ctx.tape.at(BlockOp::qkv), s);
+    ctx.ops.attention_bwd(dqkv, dout, out, ctx.tape.at(BlockOp::attention, 1), ctx.tape.at(BlockOp::qkv), s, ctx.rope);
   }
-  ctx.ops.rope(dqkv, ctx.rope, s, -1);
   qkv.backward_column_split(ctx, x, dqkv, dx);
 }
 

@@ -31,6 +31,18 @@ double causal_pairs(const AttentionShape& s) {
   return static_cast<double>(s.batch * s.heads) * static_cast<double>(s.seq) * (static_cast<double>(s.seq) + 1) / 2;
 }
 
+// A longer table serves shorter sequences.
+void check_rope(const char* op, const Tensor& table, const Tensor& qkv, const AttentionShape& s) {
+  check_matrix({op, "table"}, table);
+  HLAT_CHECK(table.dim(0) >= s.seq && table.dim(1) == s.head_dim && table.dtype == stat_type(qkv.dtype), "{}: table {}, qkv {}, seq {}", op,
+             table.str(), qkv.str(), s.seq);
+}
+
+double rotated(const AttentionShape& s) { return static_cast<double>(s.tokens() * (s.heads + s.kv_heads) * s.head_dim); }
+double rope_bytes(const Tensor& table, const AttentionShape& s) {
+  return static_cast<double>(s.seq * s.head_dim) * static_cast<double>(size_of(table.dtype));
+}
+
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::string label(const MatmulShape& s) {
@@ -213,15 +225,9 @@ void Ops::rope_table(Tensor table, double theta) {
 
 void Ops::rope(Tensor qkv, Tensor table, AttentionShape s, int sign) {
   check_attention("rope", qkv, s);
-  check_matrix({"rope", "table"}, table);
   HLAT_CHECK(s.head_dim % 2 == 0 && (sign == 1 || sign == -1), "rope: head_dim {}, sign {}", s.head_dim, sign);
-  // A longer table serves shorter sequences.
-  HLAT_CHECK(table.dim(0) >= s.seq && table.dim(1) == s.head_dim && table.dtype == stat_type(qkv.dtype), "rope: table {}, qkv {}, seq {}",
-             table.str(), qkv.str(), s.seq);
-  const double rotated = static_cast<double>(s.tokens() * (s.heads + s.kv_heads) * s.head_dim);
-  const Timed timed = count(OpKind::rope, 3 * rotated,
-                            2 * rotated * static_cast<double>(size_of(qkv.dtype)) +
-                                static_cast<double>(s.seq * s.head_dim) * static_cast<double>(size_of(table.dtype)));
+  check_rope("rope", table, qkv, s);
+  const Timed timed = count(OpKind::rope, 3 * rotated(s), 2 * rotated(s) * static_cast<double>(size_of(qkv.dtype)) + rope_bytes(table, s));
   do_rope(qkv, table, s, sign);
 }
 
@@ -235,17 +241,29 @@ void Ops::attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s) {
   do_attention(out, lse, qkv, s, scratch(attention_scratch(s, qkv.dtype, false), OpKind::attention));
 }
 
-void Ops::attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s) {
+void Ops::attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor rope) {
   check_attention("attention_bwd", qkv, s);
   check({"attention_bwd", "dqkv"}, dqkv, qkv.shape, qkv.dtype);
   check({"attention_bwd", "dout"}, dout, {s.tokens(), s.out_width()}, qkv.dtype);
   check({"attention_bwd", "out"}, out, {s.tokens(), s.out_width()}, qkv.dtype);
   check({"attention_bwd", "lse"}, lse, {s.batch, s.heads, s.seq}, stat_type(qkv.dtype));
   HLAT_CHECK(!same_data(dqkv, qkv) && !same_data(dqkv, dout) && !same_data(dqkv, out), "attention_bwd: dqkv {} is an input", dqkv.str());
-  const Timed timed =
-      count(OpKind::attention_bwd, 10 * static_cast<double>(s.head_dim) * causal_pairs(s), bytes_of({dqkv, dout, out, lse, qkv}));
+  const bool turned = rope.defined();
+  if (turned) check_rope("attention_bwd", rope, qkv, s);
+  const Timed timed = count(OpKind::attention_bwd, 10 * static_cast<double>(s.head_dim) * causal_pairs(s) + (turned ? 3 * rotated(s) : 0),
+                            bytes_of({dqkv, dout, out, lse, qkv}) + (turned ? rope_bytes(rope, s) : 0));
   const Scope scope(temp_);
-  do_attention_bwd(dqkv, dout, out, lse, qkv, s, scratch(attention_scratch(s, qkv.dtype, true), OpKind::attention_bwd));
+  const Tensor space = scratch(attention_scratch(s, qkv.dtype, true), OpKind::attention_bwd);
+  if (turned)
+    do_attention_bwd_turned(dqkv, dout, out, lse, qkv, rope, s, space);
+  else
+    do_attention_bwd(dqkv, dout, out, lse, qkv, s, space);
+}
+
+void Ops::do_attention_bwd_turned(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, AttentionShape s,
+                                  Tensor scratch) {
+  do_attention_bwd(dqkv, dout, out, lse, qkv, s, scratch);
+  do_rope(dqkv, rope, s, -1);
 }
 
 void Ops::swiglu(Tensor y, Tensor gu) {

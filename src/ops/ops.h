@@ -104,7 +104,8 @@ class Ops {
 
   // Causal softmax attention, scale 1/sqrt(E). lse[b, h, t] is the log-sum-exp of scaled scores.
   void attention(Tensor out /*(N, H*E)*/, Tensor lse /*(B, H, T)*/, Tensor qkv, AttentionShape s);
-  void attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s);
+  // With rope, the table by which q and k were rotated: then rope(dqkv, rope, s, -1), which a backend may do before it rounds.
+  void attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor rope = {});
 
   // gu = [gate | up] per row; y = silu(gate) * up
   void swiglu(Tensor y /*(N, F)*/, Tensor gu /*(N, 2F)*/);
@@ -189,6 +190,8 @@ class Ops {
   virtual void do_rope(Tensor qkv, Tensor table, AttentionShape s, int sign) = 0;
   virtual void do_attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) = 0;
   virtual void do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) = 0;
+  virtual void do_attention_bwd_turned(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, AttentionShape s,
+                                       Tensor scratch);
   virtual void do_swiglu(Tensor y, Tensor gu) = 0;
   virtual void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) = 0;
   virtual void do_add(Tensor y, Tensor a, Tensor b) = 0;

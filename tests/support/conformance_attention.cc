@@ -81,32 +81,50 @@ std::vector<double> backward_magnitude(const Walk& walk, const Twin& dout, const
   return magnitude;
 }
 
-void backward(Lab& lab, const AttentionShape& s, double std) {
+// Of heads that are then turned: an element is made of two.
+void add_partners(std::vector<double>& magnitude, const AttentionShape& s) {
+  const auto head = static_cast<size_t>(s.head_dim), rotated = static_cast<size_t>(s.heads + s.kv_heads) * head;
+  for (size_t row = 0; row < magnitude.size(); row += static_cast<size_t>(s.qkv_width()))
+    for (size_t i = row; i < row + rotated; ++i)
+      if ((i - row) % head < head / 2) magnitude[i] = magnitude[i + head / 2] = magnitude[i] + magnitude[i + head / 2];
+}
+
+void backward(Lab& lab, const AttentionShape& s, double std, bool turned) {
   const Twin qkv = lab.input({s.tokens(), s.qkv_width()}, "qkv", std), dout = lab.input({s.tokens(), s.out_width()}, "dout");
   const Twin exact_out = lab.output({s.tokens(), s.out_width()}), exact_lse = lab.stat({s.batch, s.heads, s.seq});
   lab.run([&](Ops& ops, const View& at) { ops.attention(at(exact_out), at(exact_lse), at(qkv), s); });
   const Twin out = lab.rounded(lab.dtype(), exact_out), lse = lab.rounded(DType::f32, exact_lse), dqkv = lab.output(qkv.ref.shape);
-  lab.run([&](Ops& ops, const View& at) { ops.attention_bwd(at(dqkv), at(dout), at(out), at(lse), at(qkv), s); });
+  const Twin table = lab.stat({s.seq, s.head_dim});
+  if (turned) {
+    lab.run([&](Ops& ops, const View& at) { ops.rope_table(at(table), 10000.0); });
+    lab.adopt(table);
+  }
+  lab.run([&](Ops& ops, const View& at) {
+    ops.attention_bwd(at(dqkv), at(dout), at(out), at(lse), at(qkv), s, turned ? at(table) : Tensor{});
+  });
   const Walk walk{qkv, s};
   const auto lse_magnitude = to_f64(lse.mag);
   const double units = weight_units(walk, lse) + *std::max_element(lse_magnitude.begin(), lse_magnitude.end()) +
                        sum_units(s.seq * s.heads / s.kv_heads) + sum_units(s.head_dim);
-  lab.expect("dqkv", dqkv, {.units = units, .magnitude = backward_magnitude(walk, dout, out, lse), .bf16_units = 2});
+  std::vector<double> magnitude = backward_magnitude(walk, dout, out, lse);
+  if (turned) add_partners(magnitude, s);
+  lab.expect("dqkv", dqkv, {.units = units + (turned ? 3 : 0), .magnitude = magnitude, .bf16_units = turned ? 3.0 : 2.0});
 }
 
 }  // namespace
 
 void add_attention_rows(Table& table) {
   // Sequence lengths around the 64-token tiles of a blockwise kernel, every kind of grouping, odd and large heads.
-  const std::vector<AttentionShape> shapes = {{2, 1, 1, 1, 2},     {1, 5, 2, 2, 6},  {2, 64, 4, 2, 16},
-                                              {1, 65, 3, 1, 20},   {1, 63, 2, 1, 3}, {1, 200, 4, 2, 64},
-                                              {2, 130, 2, 1, 128}, {3, 17, 8, 4, 8}, {1, 129, 2, 2, 80}};
+  const std::vector<AttentionShape> shapes = {{2, 1, 1, 1, 2},    {1, 5, 2, 2, 6},    {2, 64, 4, 2, 16},   {1, 65, 3, 1, 20},
+                                              {1, 63, 2, 1, 3},   {1, 200, 4, 2, 64}, {2, 130, 2, 1, 128}, {3, 17, 8, 4, 8},
+                                              {1, 129, 2, 2, 80}, {2, 257, 3, 3, 64}, {1, 128, 4, 1, 64},  {1, 192, 3, 1, 128}};
   for (const AttentionShape& s : shapes) {
     for (const double std : {1.0, 3.0}) {                  // 3: weights from 1 down to below f32
       if (std > 1 && s.seq * s.head_dim > 5000) continue;  // enough shapes have it
       const std::string shape = fmt::format("b{} t{} h{}/{} e{} std {}", s.batch, s.seq, s.heads, s.kv_heads, s.head_dim, std);
       table.push_back({"attention", shape, [s, std](Lab& lab) { forward(lab, s, std); }});
-      table.push_back({"attention_bwd", shape, [s, std](Lab& lab) { backward(lab, s, std); }});
+      table.push_back({"attention_bwd", shape, [s, std](Lab& lab) { backward(lab, s, std, false); }});
+      if (s.head_dim % 2 == 0) table.push_back({"attention_bwd", shape + " turned", [s, std](Lab& lab) { backward(lab, s, std, true); }});
     }
   }
 }

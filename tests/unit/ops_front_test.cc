@@ -106,6 +106,10 @@ TEST(OpsFront, RefusesBrokenContracts) {
        [](Ops& o) {
          o.attention_bwd(t32({6, 16}), t32({6, 9}), t32({6, 8}), t32({2, 4, 3}), t32({6, 16}), kAttention);
        }},
+      {"attention_bwd: table f32(2, 2)",
+       [](Ops& o) {
+         o.attention_bwd(t32({6, 16}), t32({6, 8}), t32({6, 8}), t32({2, 4, 3}), t32({6, 16}), kAttention, t32({2, 2}));
+       }},
       {"swiglu: gu is f32(2, 6)",
        [](Ops& o) {
          o.swiglu(t32({2, 4}), t32({2, 6}));

@@ -1,5 +1,6 @@
-// Causal attention on CUDA: cuDNN's where it takes the shape (bf16, head sizes it knows), else our own kernels. Both keep the same lse,
-// so one may do the forward and the other the backward. The backward is deterministic unless asked otherwise.
+// Causal attention on CUDA: on Hopper GPUs our backward for head sizes 64 and 128; else cuDNN's where it takes the shape (bf16, head sizes
+// it knows), else our plain kernels. All keep the same lse, so one may do the forward and another the backward. The backward is
+// deterministic unless asked otherwise.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,7 @@ namespace hlat {
 
 class CudaAttention {
  public:
-  enum class Use { automatic, own };  // own: never cuDNN
+  enum class Use { automatic, library, own };  // library: not the Hopper kernel; own: only the plain kernels
   explicit CudaAttention(cudaStream_t stream, bool deterministic = true, Use use = Use::automatic);
   ~CudaAttention();
   CudaAttention(const CudaAttention&) = delete;
@@ -22,15 +23,20 @@ class CudaAttention {
   size_t scratch(const AttentionShape& s, DType dtype, bool backward) const;
   void forward(Tensor out, Tensor lse, Tensor qkv, const AttentionShape& s, Tensor scratch);
   void backward(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, const AttentionShape& s, Tensor scratch);
+  // The backward with dq and dk turned back by the table's angles, in one go. False, and nothing done, where there is no such kernel.
+  bool backward_and_turn(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, const AttentionShape& s,
+                         Tensor scratch);
 
   std::string describe() const;  // "cuDNN 9.19.0", "own kernels (without cuDNN: ...)"
-  // Who computes a shape: "cuDNN", "own: what cuDNN said".
+  // Who computes a shape: "Hopper", "cuDNN", "own: what cuDNN said".
   std::string describe(const AttentionShape& s, DType dtype, bool backward) const;
 
  private:
+  bool by_hopper(const AttentionShape& s, DType dtype) const;  // the backward
   bool by_cudnn(const AttentionShape& s, DType dtype, bool backward) const;
 
   cudaStream_t stream_;
+  Use use_;
   std::unique_ptr<CudnnAttention> cudnn_;  // null when not to be used
 };
 

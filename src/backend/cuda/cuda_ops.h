@@ -58,6 +58,11 @@ class CudaOps final : public Ops {
   void do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) override {
     context_->attention.backward(dqkv, dout, out, lse, qkv, s, scratch);
   }
+  void do_attention_bwd_turned(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, AttentionShape s,
+                               Tensor scratch) override {
+    if (!context_->attention.backward_and_turn(dqkv, dout, out, lse, qkv, rope, s, scratch))
+      Ops::do_attention_bwd_turned(dqkv, dout, out, lse, qkv, rope, s, scratch);
+  }
   void do_swiglu(Tensor y, Tensor gu) override;
   void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) override;
   void do_add(Tensor y, Tensor a, Tensor b) override;
