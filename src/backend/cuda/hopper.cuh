@@ -22,6 +22,12 @@ __device__ inline float2 load_two(uint32_t from) {
 __device__ inline void store_four(uint32_t to, const float* x) {
   asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]) : "memory");
 }
+__device__ inline int load_number(uint32_t from) {
+  int x;
+  asm volatile("ld.shared.s32 %0, [%1];" : "=r"(x) : "r"(from) : "memory");
+  return x;
+}
+__device__ inline void store_number(uint32_t to, int x) { asm volatile("st.shared.s32 [%0], %1;" ::"r"(to), "r"(x) : "memory"); }
 __device__ inline uint4 load_piece(uint32_t from) {
   uint4 x;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(from) : "memory");

@@ -62,8 +62,9 @@ bool describe(CUtensorMap& map, const void* qkv, int64_t first_head, const OwnAt
                    CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-int64_t turns_of(int64_t batch, int64_t heads, int64_t padded, int64_t head_dim) {
-  return batch * heads * padded / hopper::queries_of(static_cast<int>(head_dim)) * 2;
+// Turns, and the number of blocks that started: integers that begin as zeros.
+int64_t counters_of(int64_t batch, int64_t heads, int64_t padded, int64_t head_dim) {
+  return batch * heads * padded / hopper::queries_of(static_cast<int>(head_dim)) * 2 + 1;
 }
 
 }  // namespace
@@ -74,7 +75,7 @@ bool hopper_attention_takes(int64_t head_dim) {
 
 size_t hopper_attention_scratch(int64_t batch, int64_t seq, int64_t heads, int64_t head_dim) {
   const int64_t padded = padded_of(seq);
-  return static_cast<size_t>(batch * heads * padded * (head_dim + 2) + turns_of(batch, heads, padded, head_dim)) * sizeof(float);
+  return static_cast<size_t>(batch * heads * padded * (head_dim + 2) + counters_of(batch, heads, padded, head_dim)) * sizeof(float);
 }
 
 cudaError_t hopper_attention_bwd(cudaStream_t stream, const OwnAttention& x, const float* rope, void* scratch) {
@@ -98,8 +99,9 @@ cudaError_t hopper_attention_bwd(cudaStream_t stream, const OwnAttention& x, con
       !describe(c.v, x.qkv, x.heads + x.kv_heads, x, x.kv_heads, row, kKeys) ||
       !describe(c.dout, x.dout, 0, x, x.heads, x.heads * x.head_dim, queries))
     return cudaErrorInvalidValue;
-  const auto turns = static_cast<size_t>(turns_of(x.batch, x.heads, padded, x.head_dim)) * sizeof(int);
-  cudaError_t error = cudaMemsetAsync(c.turns, 0, turns, stream);
+  const int64_t counters = counters_of(x.batch, x.heads, padded, x.head_dim);
+  c.started = c.turns + counters - 1;
+  cudaError_t error = cudaMemsetAsync(c.turns, 0, static_cast<size_t>(counters) * sizeof(int), stream);
   if (error == cudaSuccess) error = hopper::prepare(stream, x, c);
   if (error == cudaSuccess) error = hopper::go_over_keys(stream, x, c);
   return error == cudaSuccess ? hopper::finish(stream, x, c) : error;

@@ -21,6 +21,7 @@ struct BackwardCall {
   float *lse, *delta;  // (B, H, padded); lse in powers of two
   float* dq;           // (B, H, tiles of queries, 2, kPart), a part in the order of the registers that made it
   int* turns;          // (B, H, tiles of queries, 2), zeros
+  int* started;        // blocks, 0
   void* dqkv;
   const float* rope;  // (T, E) cosines, then sines; or null
 };

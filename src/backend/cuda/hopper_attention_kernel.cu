@@ -8,7 +8,8 @@
 // Two warpgroups compute, 64 keys each. A third has one warp that loads tiles by TMA and two that add dq to a sum in global memory, in f32.
 //
 // Blocks of different keys add to the same dq. They take turns, lower keys first, by a counter for each tile of queries: sums have one
-// order, and equal calls give equal bits. Blocks with lower keys start earlier and walk the same way, so that turns are rarely waited for.
+// order, and equal calls give equal bits. Blocks are numbered as they start and take lower keys first, so that whoever is waited for is
+// under way; all walk the same way, so that turns are rarely waited for.
 #include "backend/cuda/hopper_attention.cuh"
 
 namespace hlat::hopper {
@@ -28,15 +29,15 @@ struct Shared {
                             barriers = delta + 2 * kQueries<kHead> * 4;
   static constexpr uint32_t keys_full = barriers, q_full = keys_full + 8, q_free = q_full + 8 * kStages, dout_full = q_free + 8 * kStages,
                             dout_free = dout_full + 16, ds_full = dout_free + 16, ds_free = ds_full + 8, dq_full = ds_free + 8,
-                            dq_free = dq_full + 32, bytes = dq_free + 32;  // two buffers of dq for each warpgroup
+                            dq_free = dq_full + 32, number = dq_free + 32, bytes = number + 8;  // two buffers of dq for each warpgroup
 };
 
 // What a block does: its keys and the tiles of queries, of which it takes one at each step.
 template <int kHead>
 struct Walk {
   int batch, kv, block, group, tiles, first, steps;
-  __device__ explicit Walk(const BackwardCall& c) {
-    const int blocks = static_cast<int>(c.padded / kKeys), index = static_cast<int>(blockIdx.x);
+  __device__ Walk(const BackwardCall& c, int index) {
+    const int blocks = static_cast<int>(c.padded / kKeys);
     const int base = index / (c.together * blocks) * c.together, count = min(c.together, c.units - base);
     const int rest = index - base * blocks, unit = base + rest % count;
     block = rest / count;
@@ -306,9 +307,10 @@ __global__ void __launch_bounds__(kThreads, 1) backward(const __grid_constant__ 
       barrier_init(s + At::dq_free + 8 * i, 1);
     }
     barrier_init_visible();
+    store_number(s + At::number, atomicAdd(c.started, 1));
   }
   __syncthreads();
-  const Walk<kHead> walk(c);
+  const Walk<kHead> walk(c, __shfl_sync(0xffffffffu, load_number(s + At::number), 0));
   const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
   if (warpgroup == 0) {
     registers_fewer<24>();

@@ -139,8 +139,11 @@ void CudaMatmul::run_add(Tensor c, Tensor a, Tensor b, Tensor residual, const Ma
 }
 
 std::string CudaMatmul::describe() const {
-  const std::string& problem = library_->choices.problem();
-  return "cuBLASLt " + library_->version + (problem.empty() ? "" : ", choices not kept: " + problem);
+  const MatmulChoices& choices = library_->choices;
+  std::string text = "cuBLASLt " + library_->version;
+  if (!choices.problem().empty()) return text + ", choices not kept: " + choices.problem();
+  if (choices.on_disk() && choices.empty()) text += " (the first step times its algorithms, a few seconds per shape)";
+  return text;
 }
 
 const std::string& CudaMatmul::latest() const {

@@ -29,6 +29,7 @@ class MatmulChoices {
   // The choice to use from now on: this one, or the one another process stored first. `replace` overrules what is stored.
   MatmulChoice add(const std::string& key, const MatmulChoice& choice, bool replace);
   bool on_disk() const { return !dir_.empty(); }
+  bool empty() const { return choices_.empty(); }
   const std::string& problem() const { return problem_; }  // why choices are not on disk, or empty
 
  private:

@@ -1,8 +1,10 @@
-// Choosing an algorithm by time: all proposals briefly, then variations of the two best, then the best few in turn, by median.
+// Choosing an algorithm by time: all proposals briefly, then variations of the best, then those that came near the best for longer.
 // A large GPU is limited by its power: under load its clock sinks, by a quarter on an H200, until it draws what it may. The order of
-// algorithms then changes, by up to a tenth: what counts is the energy of a product. So the brief runs go through the list and back, and
-// the finalists take turns on a warm device, each for long enough to bring the clock to where its own power puts it.
+// algorithms then changes: what counts is the energy of a product. One that fetches less from memory may be slower when it runs alone
+// for a moment and faster in a step. So the brief runs only exclude, and each finalist runs until its time no longer changes: until the
+// clock is where its own power puts it.
 #include <algorithm>
+#include <cmath>
 
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/matmul_problem.h"
@@ -11,10 +13,12 @@ namespace hlat {
 
 namespace {
 
-constexpr size_t kFinalists = 6;
-constexpr int kRounds = 3;
-constexpr double kBrief = 500, kWarm = 100e3, kFinal = 30e3;  // microseconds
-constexpr double kBetter = 0.995;                             // what must be gained over the library's favourite
+constexpr size_t kFinalists = 12, kVaried = 3;
+constexpr double kNear = 1.08;                // of the best brief time: who is a finalist
+constexpr double kBrief = 500, kLong = 50e3;  // microseconds
+constexpr int kLongMost = 8;                  // of those times until it is taken as it is
+constexpr double kSettled = 0.004;            // relative change
+constexpr double kBetter = 0.995;             // what must be gained over the library's favourite
 
 class Stopwatch {
  public:
@@ -86,23 +90,12 @@ class Race {
 
   // favourite: what is taken unless another is clearly faster.
   MatmulChoice finish(const MatmulChoice& favourite) {
-    std::vector<MatmulChoice> best(entered_.begin(), entered_.begin() + static_cast<int64_t>(std::min(kFinalists, entered_.size())));
-    const auto is_favourite = [&](const MatmulChoice& c) { return c.algo == favourite.algo; };
-    const auto entry = std::find_if(entered_.begin(), entered_.end(), is_favourite);
-    if (entry != entered_.end() && std::none_of(best.begin(), best.end(), is_favourite)) best.push_back(*entry);
-    time(best[0], times(best[0], kWarm));
-    std::vector<std::vector<double>> samples(best.size());
-    for (size_t round = 0; round < kRounds; ++round)
-      for (size_t i = 0; i < best.size(); ++i) {
-        const size_t who = (i + round) % best.size();
-        samples[who].push_back(time(best[who], times(best[who], kFinal)));
-      }
-    for (size_t i = 0; i < best.size(); ++i) {
-      std::nth_element(samples[i].begin(), samples[i].begin() + kRounds / 2, samples[i].end());
-      best[i].microseconds = samples[i][kRounds / 2];
-    }
+    std::vector<MatmulChoice> best;
+    for (const MatmulChoice& c : entered_)
+      if (c.algo == favourite.algo || (best.size() < kFinalists && c.microseconds <= kNear * entered_[0].microseconds)) best.push_back(c);
+    for (MatmulChoice& c : best) c.microseconds = settled(c);
     const MatmulChoice winner = *std::min_element(best.begin(), best.end(), faster);
-    const auto rival = std::find_if(best.begin(), best.end(), is_favourite);
+    const auto rival = std::find_if(best.begin(), best.end(), [&](const MatmulChoice& c) { return c.algo == favourite.algo; });
     return rival != best.end() && winner.microseconds > kBetter * rival->microseconds ? *rival : winner;
   }
 
@@ -111,6 +104,16 @@ class Race {
   // How many runs fill a time.
   static int times(const MatmulChoice& c, double microseconds) {
     return std::max(1, static_cast<int>(microseconds / std::max(c.microseconds, 1.0)));
+  }
+  // The time of one run when runs follow each other for long.
+  double settled(const MatmulChoice& c) {
+    double last = time(c, times(c, kLong));
+    for (int i = 1; i < kLongMost; ++i) {
+      const double now = time(c, times(c, kLong)), change = std::abs(now - last) / last;
+      last = now;
+      if (change < kSettled) break;
+    }
+    return last;
   }
   double time(const MatmulChoice& c, int count) {
     const cublasLtMatmulAlgo_t algo = algo_of(c);
@@ -136,7 +139,7 @@ std::optional<MatmulChoice> measure(const MatmulProblem& problem, const MatmulOp
   race.enter(candidates);
   if (race.entered().empty()) return {};
   std::vector<MatmulChoice> more;
-  for (size_t i = 0; i < std::min<size_t>(2, race.entered().size()); ++i)
+  for (size_t i = 0; i < std::min(kVaried, race.entered().size()); ++i)
     for (const MatmulChoice& c : problem.neighbours(race.entered()[i], x.workspace_bytes)) {
       const auto same = [&](const MatmulChoice& other) { return other.algo == c.algo; };
       if (std::none_of(candidates.begin(), candidates.end(), same) && std::none_of(more.begin(), more.end(), same)) more.push_back(c);
