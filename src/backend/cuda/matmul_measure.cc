@@ -14,11 +14,12 @@ namespace hlat {
 namespace {
 
 constexpr size_t kFinalists = 12, kVaried = 3;
-constexpr double kNear = 1.08;                // of the best brief time: who is a finalist
-constexpr double kBrief = 500, kLong = 50e3;  // microseconds
-constexpr int kLongMost = 8;                  // of those times until it is taken as it is
-constexpr double kSettled = 0.004;            // relative change
-constexpr double kBetter = 0.995;             // what must be gained over the library's favourite
+constexpr double kNear = 1.08;                             // of the best brief time: who is a finalist
+constexpr double kBrief = 500, kLong = 50e3, kLess = 5e3;  // microseconds
+constexpr double kLarge = 100;      // microseconds of a product: what is done sooner seldom keeps a device busy for long, and runs for less
+constexpr int kMost = 8;            // of those times until the last is taken as it is
+constexpr double kSettled = 0.004;  // relative change
+constexpr double kBetter = 0.995;   // what must be gained over the library's favourite
 
 class Stopwatch {
  public:
@@ -93,7 +94,8 @@ class Race {
     std::vector<MatmulChoice> best;
     for (const MatmulChoice& c : entered_)
       if (c.algo == favourite.algo || (best.size() < kFinalists && c.microseconds <= kNear * entered_[0].microseconds)) best.push_back(c);
-    for (MatmulChoice& c : best) c.microseconds = settled(c);
+    const double window = entered_[0].microseconds < kLarge ? kLess : kLong;
+    for (MatmulChoice& c : best) c.microseconds = settled(c, window);
     const MatmulChoice winner = *std::min_element(best.begin(), best.end(), faster);
     const auto rival = std::find_if(best.begin(), best.end(), [&](const MatmulChoice& c) { return c.algo == favourite.algo; });
     return rival != best.end() && winner.microseconds > kBetter * rival->microseconds ? *rival : winner;
@@ -106,10 +108,10 @@ class Race {
     return std::max(1, static_cast<int>(microseconds / std::max(c.microseconds, 1.0)));
   }
   // The time of one run when runs follow each other for long.
-  double settled(const MatmulChoice& c) {
-    double last = time(c, times(c, kLong));
-    for (int i = 1; i < kLongMost; ++i) {
-      const double now = time(c, times(c, kLong)), change = std::abs(now - last) / last;
+  double settled(const MatmulChoice& c, double window) {
+    double last = time(c, times(c, window));
+    for (int i = 1; i < kMost; ++i) {
+      const double now = time(c, times(c, window)), change = std::abs(now - last) / last;
       last = now;
       if (change < kSettled) break;
     }
