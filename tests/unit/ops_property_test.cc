@@ -306,6 +306,25 @@ TEST_P(OpsProperty, TheSameCallGivesTheSameBits) {
   }
 }
 
+// Long enough for many blocks of keys, which a GPU works on at the same time and in any order.
+TEST_P(OpsProperty, TheSameAttentionBackwardGivesTheSameBits) {
+  for (const AttentionShape& s : {AttentionShape{2, 700, 4, 2, 64}, AttentionShape{1, 500, 3, 3, 128}}) {
+    const Tensor qkv = memory_.random(DType::bf16, {s.tokens(), s.qkv_width()}, "qkv");
+    const Tensor out = memory_.zeros(DType::bf16, {s.tokens(), s.out_width()}), dout = memory_.random(DType::bf16, out.shape, "dout");
+    const Tensor lse = memory_.zeros(DType::f32, {s.batch, s.heads, s.seq}), rope = memory_.zeros(DType::f32, {s.seq, s.head_dim});
+    const Tensor first = memory_.zeros(DType::bf16, qkv.shape), again = memory_.zeros(DType::bf16, qkv.shape);
+    run([&](Ops& ops) {
+      ops.rope_table(rope, 10000.0);
+      ops.attention(out, lse, qkv, s);
+      ops.attention_bwd(first, dout, out, lse, qkv, s, rope);
+    });
+    for (int i = 0; i < 5; ++i) {
+      run([&](Ops& ops) { ops.attention_bwd(again, dout, out, lse, qkv, s, rope); });
+      EXPECT_TRUE(same_bits(first, again)) << "head size " << s.head_dim << ", repetition " << i;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, OpsProperty, ::testing::ValuesIn(test_backends()), [](const auto& p) { return p.param.name; });
 
 // Own kernels cut reductions by size alone, the own matmul too. (The matmul library may cut by threads.)
