@@ -144,7 +144,8 @@ void fields(Visit& v, DeviceConfig& c) {
   v("isa", c.isa, "instruction set of the own CPU kernels; auto: the best this CPU has",
     one_of({"auto", "amx", "avx512", "avx2", "generic"}));
   v("graphs", c.graphs, "on a GPU, record a micro-batch once and launch it as a whole; with one rank", Limits{});
-  v("deterministic", c.deterministic, "the same run gives the same bits; false also allows GPU kernels for which that does not hold", Limits{});
+  v("deterministic", c.deterministic, "the same run gives the same bits; false also allows GPU kernels for which that does not hold",
+    Limits{});
 }
 
 template <class Visit>
