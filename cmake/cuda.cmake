@@ -1,6 +1,6 @@
 # The CUDA backend's toolkit: sets HLAT_HAVE_CUDA and makes the target hlat_cuda, or says why not. Never required.
-# Built for sm_80 and sm_90, with PTX for newer GPUs; files named hopper_* for sm_90a alone. The CUDA runtime is linked statically and opens the driver when asked for a
-# GPU, so hlat starts where there is neither.
+# Built for sm_80 and sm_90, with PTX for newer GPUs; kernels in files named hopper_* for sm_90a alone. The CUDA runtime is linked
+# statically and opens the driver when asked for a GPU, so hlat starts where there is neither.
 set(HLAT_HAVE_CUDA FALSE)
 if(NOT HLAT_CUDA)
   message(STATUS "hlat: without CUDA: HLAT_CUDA is OFF")

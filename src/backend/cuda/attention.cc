@@ -51,20 +51,15 @@ void CudaAttention::forward(Tensor out, Tensor lse, Tensor qkv, const AttentionS
   HLAT_CUDA(own_attention(stream_, own_call(s, qkv, out, lse)));
 }
 
-void CudaAttention::backward(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, const AttentionShape& s, Tensor scratch) {
+void CudaAttention::backward(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, const AttentionShape& s, Tensor scratch,
+                             Tensor rope) {
   if (by_hopper(s, qkv.dtype))
-    return HLAT_CUDA(hopper_attention_bwd(stream_, own_call(s, qkv, out, lse, dout, dqkv), nullptr, scratch.data));
+    return HLAT_CUDA(hopper_attention_bwd(stream_, own_call(s, qkv, out, lse, dout, dqkv), rope.as<float>(), scratch.data));
+  HLAT_CHECK(!rope.defined(), "attention_bwd on CUDA: {} is not turned", dqkv.str());
   if (by_cudnn(s, qkv.dtype, true)) return cudnn_->backward(dqkv, dout, out, lse, qkv, s, scratch);
   OwnAttention call = own_call(s, qkv, out, lse, dout, dqkv);
   call.delta = scratch.as<float>();
   HLAT_CUDA(own_attention_bwd(stream_, call));
-}
-
-bool CudaAttention::backward_and_turn(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, const AttentionShape& s,
-                                      Tensor scratch) {
-  if (!by_hopper(s, qkv.dtype)) return false;
-  HLAT_CUDA(hopper_attention_bwd(stream_, own_call(s, qkv, out, lse, dout, dqkv), rope.as<float>(), scratch.data));
-  return true;
 }
 
 std::string CudaAttention::describe() const {

@@ -22,10 +22,9 @@ class CudaAttention {
   // Exact; the first question about a shape builds cuDNN's plan for it.
   size_t scratch(const AttentionShape& s, DType dtype, bool backward) const;
   void forward(Tensor out, Tensor lse, Tensor qkv, const AttentionShape& s, Tensor scratch);
-  void backward(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, const AttentionShape& s, Tensor scratch);
-  // The backward with dq and dk turned back by the table's angles, in one go. False, and nothing done, where there is no such kernel.
-  bool backward_and_turn(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, const AttentionShape& s,
-                         Tensor scratch);
+  // With rope, where turns_back(): dq and dk turned back by the table's angles.
+  void backward(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, const AttentionShape& s, Tensor scratch, Tensor rope = {});
+  bool turns_back(const AttentionShape& s, DType dtype) const { return by_hopper(s, dtype); }
 
   std::string describe() const;  // "cuDNN 9.19.0", "own kernels (without cuDNN: ...)"
   // Who computes a shape: "Hopper", "cuDNN", "own: what cuDNN said".

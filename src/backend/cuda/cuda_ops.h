@@ -60,8 +60,8 @@ class CudaOps final : public Ops {
   }
   void do_attention_bwd_turned(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, AttentionShape s,
                                Tensor scratch) override {
-    if (!context_->attention.backward_and_turn(dqkv, dout, out, lse, qkv, rope, s, scratch))
-      Ops::do_attention_bwd_turned(dqkv, dout, out, lse, qkv, rope, s, scratch);
+    if (!context_->attention.turns_back(s, qkv.dtype)) return Ops::do_attention_bwd_turned(dqkv, dout, out, lse, qkv, rope, s, scratch);
+    context_->attention.backward(dqkv, dout, out, lse, qkv, s, scratch, rope);
   }
   void do_swiglu(Tensor y, Tensor gu) override;
   void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) override;

@@ -1,4 +1,4 @@
-// Attention backward for Hopper GPUs: bf16, head sizes 64 and 128, any length and grouping. Deterministic, and faster than what cuDNN has.
+// Attention backward for Hopper GPUs: bf16, head sizes 64 and 128, any length and grouping. Deterministic (ADR 0009).
 // Built for sm_90a alone (cmake/cuda.cmake).
 #pragma once
 

@@ -20,7 +20,7 @@ constexpr int kThreads = 3 * 128;  // loader and adders, and two warpgroups that
 constexpr int kTileRow = 128;      // bytes of a row of 64
 constexpr int kStages = 3;         // of queries: the scores of the next step are computed while dk still needs those of this one
 
-// Where things lie in shared memory: bytes from its start.
+// Where things lie in shared memory: bytes from its start. Each warpgroup has two buffers of dq. number: the block's, as it started.
 template <int kHead>
 struct Shared {
   static constexpr uint32_t kTile = kQueries<kHead> * kHead * 2, kBlock = kKeys * kHead * 2, kScores = kKeys * kQueries<kHead> * 2;
@@ -29,13 +29,13 @@ struct Shared {
                             barriers = delta + 2 * kQueries<kHead> * 4;
   static constexpr uint32_t keys_full = barriers, q_full = keys_full + 8, q_free = q_full + 8 * kStages, dout_full = q_free + 8 * kStages,
                             dout_free = dout_full + 16, ds_full = dout_free + 16, ds_free = ds_full + 8, dq_full = ds_free + 8,
-                            dq_free = dq_full + 32, number = dq_free + 32, bytes = number + 8;  // two buffers of dq for each warpgroup
+                            dq_free = dq_full + 32, number = dq_free + 32, bytes = number + 8;
 };
 
 // What a block does: its keys and the tiles of queries, of which it takes one at each step.
 template <int kHead>
 struct Walk {
-  int batch, kv, block, group, tiles, first, steps;
+  int batch, kv, block, group, tiles, steps;
   __device__ Walk(const BackwardCall& c, int index) {
     const int blocks = static_cast<int>(c.padded / kKeys);
     const int base = index / (c.together * blocks) * c.together, count = min(c.together, c.units - base);
@@ -45,8 +45,7 @@ struct Walk {
     kv = unit % c.kv_heads;
     group = c.heads / c.kv_heads;
     tiles = static_cast<int>(c.padded / kQueries<kHead>);
-    first = block * kKeys / kQueries<kHead>;
-    steps = group * (tiles - first);
+    steps = group * (tiles - block * kKeys / kQueries<kHead>);
   }
   __device__ int head(int step) const { return kv * group + step % group; }
   __device__ int tile(int step) const { return tiles - 1 - step / group; }
