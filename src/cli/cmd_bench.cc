@@ -69,7 +69,7 @@ void add_data_bench(CLI::App& bench) {
 
 void add_bench_command(CLI::App& app) {
   CLI::App* bench = app.add_subcommand("bench", "measure this machine");
-  bench->require_subcommand(1);
+  needs_subcommand(*bench);
   const auto add = [&](const char* name, const char* help, bool per_op) {
     const auto args = std::make_shared<Args>();
     CLI::App* command = bench->add_subcommand(name, help);

@@ -5,7 +5,7 @@ namespace hlat {
 
 void add_data_command(CLI::App& app) {
   CLI::App* data = app.add_subcommand("data", "training data: inspect, sample, tokenize");
-  data->require_subcommand(1);
+  needs_subcommand(*data);
   add_data_inspect_command(*data);
   add_data_sample_command(*data);
   add_data_tokenize_command(*data);

@@ -12,6 +12,9 @@ void add_bench_command(CLI::App& app);
 void add_config_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 
+// Makes a command that only has subcommands ask for one; a word that is none of them is named.
+void needs_subcommand(CLI::App& command);
+
 // Subcommands of data.
 void add_data_inspect_command(CLI::App& data);
 void add_data_sample_command(CLI::App& data);

@@ -31,6 +31,31 @@ MemoryPlan plan(Backend& backend, DType dtype, int64_t size) {
   return memory.high_water();
 }
 
+// The best of three runs of copies in a row: waiting for one takes as long as a part of it.
+double copy_rate(Backend& backend, int64_t elements) {
+  constexpr int kTimes = 3;
+  constexpr double kSeconds = 0.05;
+  MemoryPlan plan;
+  plan.bytes[static_cast<size_t>(Purpose::temp)] = 2 * static_cast<size_t>(elements) * sizeof(float);
+  PlannedMemory memory(backend.device(), plan);
+  Region& temp = memory.memory()[Purpose::temp];
+  const Tensor from = temp.alloc(DType::f32, {elements}, "copy from"), to = temp.alloc(DType::f32, {elements}, "copy to");
+  const auto ops = backend.make_ops(temp);
+  const auto seconds = [&](int copies) {
+    ops->finish();
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < copies; ++i) ops->cast(to, from);
+    ops->finish();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  ops->fill(from, 1);
+  seconds(1);  // touches the memory
+  const int copies = std::max(1, static_cast<int>(kSeconds / seconds(1)));
+  double best = 0;
+  for (int i = 0; i < kTimes; ++i) best = std::max(best, copies * static_cast<double>(from.bytes() + to.bytes()) / seconds(copies));
+  return best;
+}
+
 }  // namespace
 
 struct MatmulRate::Buffers {
@@ -91,26 +116,10 @@ double measure_peak(Backend& backend, DType compute) {
 }
 
 double measure_copy(Backend& backend) {
-  constexpr int64_t kElements = int64_t{64} << 20;
-  constexpr int kTimes = 3, kCopies = 8;  // several in a row: waiting for one takes as long as a part of it
-  Device& device = backend.device();
-  MemoryPlan plan;
-  plan.bytes[static_cast<size_t>(Purpose::temp)] = 2 * kElements * sizeof(float);
-  PlannedMemory memory(device, plan);
-  Region& temp = memory.memory()[Purpose::temp];
-  const Tensor from = temp.alloc(DType::f32, {kElements}, "copy from"), to = temp.alloc(DType::f32, {kElements}, "copy to");
-  const auto ops = backend.make_ops(temp);
-  ops->fill(from, 1);
-  double best = 0;
-  for (int i = 0; i <= kTimes; ++i) {  // the first touches the memory
-    ops->finish();
-    const auto start = std::chrono::steady_clock::now();
-    for (int copy = 0; copy < kCopies; ++copy) ops->cast(to, from);
-    ops->finish();
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    best = std::max(best, kCopies * static_cast<double>(from.bytes() + to.bytes()) / seconds);
-  }
-  return best;
+  constexpr int64_t kElements = int64_t{64} << 20, kMore = int64_t{256} << 20;  // of f32
+  const double rate = copy_rate(backend, kElements);
+  const bool fast = 2.0 * kElements * sizeof(float) / rate < 1e-3;  // then beginning and end of a copy count
+  return fast && backend.device().memory_available() > 4 * kMore * sizeof(float) ? copy_rate(backend, kMore) : rate;
 }
 
 }  // namespace hlat

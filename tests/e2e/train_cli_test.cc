@@ -203,5 +203,13 @@ TEST(CliBench, ListsEveryOpOfTheStep) {
     EXPECT_NE(r.out.find(op), std::string::npos) << op << "\n" << r.out;
 }
 
+TEST(CliBench, NamesAWordThatIsNoSubcommand) {
+  const RunResult wrong = run_binary({"bench", "opps"}), none = run_binary({"bench"}), data = run_binary({"data"});
+  for (const RunResult* r : {&wrong, &none, &data}) EXPECT_EQ(r->exit_code, 2) << r->err;
+  EXPECT_NE(wrong.err.find("opps"), std::string::npos) << wrong.err;
+  EXPECT_NE(none.err.find("hlat bench needs one of: data, step, ops"), std::string::npos) << none.err;
+  EXPECT_NE(data.err.find("hlat data needs one of: inspect, sample, tokenize"), std::string::npos) << data.err;
+}
+
 }  // namespace
 }  // namespace hlat::test

@@ -57,6 +57,9 @@ __device__ inline void barrier_wait(uint32_t b, uint32_t parity) {
       : "memory");
 }
 
+// The 128 threads of a warpgroup wait for each other; `which` of 15 such barriers.
+__device__ inline void warpgroup_sync(int which) { asm volatile("bar.sync %0, 128;" ::"r"(which + 1) : "memory"); }
+
 // What this thread wrote to shared memory is seen by wgmma and TMA after the next barrier.
 __device__ inline void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // What this thread has seen of global memory comes before its next copies.
@@ -99,7 +102,7 @@ __device__ inline void registers_fewer() {
 // that take the columns as m or n.
 __device__ inline uint64_t tile_of(uint32_t address, uint32_t beside = 16) {
   constexpr uint64_t kRest = uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
-  return kRest | ((address >> 4) + (beside >> 4 << 16));  // an address has 18 bits
+  return kRest | ((address >> 4) + (beside >> 4 << 16));  // an address has 18 bits where blocks form no clusters
 }
 
 __device__ inline void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }

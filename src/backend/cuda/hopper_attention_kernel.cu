@@ -233,6 +233,7 @@ __device__ __forceinline__ void compute(const BackwardCall& c, uint32_t s, const
       packed[j / 2][j % 2 * 2 + 1] = pack_bf16(p[4 * j + 2], p[4 * j + 3]);
     }
     products_wait<0>();  // dk of the step before
+    __syncwarp();
     if (step > 0 && lane == 0) barrier_arrive(s + At::q_free + 8 * (q_stage == 0 ? kStages - 1 : q_stage - 1));
     barrier_wait(s + At::dout_full + 8 * stage, phase);
     float ds[kQ / 2];
@@ -253,6 +254,7 @@ __device__ __forceinline__ void compute(const BackwardCall& c, uint32_t s, const
       weight[j / 2][j % 2 * 2 + 1] = pack_bf16(ds[4 * j + 2], ds[4 * j + 3]);
     }
     products_wait<0>();  // dv
+    __syncwarp();
     if (lane == 0) barrier_arrive(s + At::dout_free + 8 * stage);
     if (step + 1 < walk.steps) barrier_wait(s + At::q_full + 8 * next, next_phase);
     products_begin();
@@ -277,6 +279,7 @@ __device__ __forceinline__ void compute(const BackwardCall& c, uint32_t s, const
   products_wait<0>();
   const int last = 2 * who + (walk.steps - 1) % 2;
   barrier_wait(s + At::dq_free + 8 * last, (walk.steps - 1) / 2 % 2);
+  warpgroup_sync(who);
   const int64_t first = static_cast<int64_t>(walk.block) * kKeys + 64 * who, head = c.heads + walk.kv;
   const uint32_t through = s + At::dq + last * kPart * 4;
   store_rows<kHead>(c, dv, 1, through, walk.batch, first, head + c.kv_heads);
