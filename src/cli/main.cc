@@ -53,16 +53,6 @@ void run(int argc, char** argv, CLI::App& app) {
 
 }  // namespace
 
-void hlat::needs_subcommand(CLI::App& command) {
-  command.require_subcommand(0, 1);  // 1 would be asked for before a wrong word is looked at
-  command.callback([&command] {
-    if (!command.get_subcommands().empty()) return;
-    std::string names;
-    for (const CLI::App* sub : command.get_subcommands({})) names += (names.empty() ? "" : ", ") + sub->get_name();
-    throw UsageError(fmt::format("hlat {} needs one of: {}\nRun with --help for more information.", command.get_name(), names));
-  });
-}
-
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is then a failed write, with a message
   CLI::App app("Pre-trains Llama-family language models.", "hlat");

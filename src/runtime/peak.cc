@@ -35,9 +35,9 @@ MemoryPlan plan(Backend& backend, DType dtype, int64_t size) {
 double copy_rate(Backend& backend, int64_t elements) {
   constexpr int kTimes = 3;
   constexpr double kSeconds = 0.05;
-  MemoryPlan plan;
-  plan.bytes[static_cast<size_t>(Purpose::temp)] = 2 * static_cast<size_t>(elements) * sizeof(float);
-  PlannedMemory memory(backend.device(), plan);
+  MemoryPlan both;
+  both.bytes[static_cast<size_t>(Purpose::temp)] = 2 * static_cast<size_t>(elements) * sizeof(float);
+  PlannedMemory memory(backend.device(), both);
   Region& temp = memory.memory()[Purpose::temp];
   const Tensor from = temp.alloc(DType::f32, {elements}, "copy from"), to = temp.alloc(DType::f32, {elements}, "copy to");
   const auto ops = backend.make_ops(temp);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
@@ -28,6 +29,20 @@ TEST(CliConfig, JsonIsOneObject) {
   const nlohmann::json json = nlohmann::json::parse(r.out);
   EXPECT_EQ(json["optim"]["lr"], 0.5);
   EXPECT_EQ(json["model"]["preset"], "nano");
+}
+
+TEST(CliConfig, TakesEveryCommandOfTheReadme) {
+  const std::string readme = slurp(HLAT_SOURCE_DIR "/README.md");
+  const std::regex command("--config (configs/[^ ]+)([^#\\n]*)"), override("[a-z_]+\\.[a-z_]+=[^ ]+");
+  int commands = 0;
+  for (std::sregex_iterator c(readme.begin(), readme.end(), command), end; c != end; ++c, ++commands) {
+    std::vector<std::string> args = {"config", "--config", HLAT_SOURCE_DIR "/" + (*c)[1].str()};
+    const std::string rest = (*c)[2];
+    for (std::sregex_iterator o(rest.begin(), rest.end(), override); o != end; ++o) args.push_back(o->str());
+    const RunResult r = run_binary(args);
+    EXPECT_EQ(r.exit_code, 0) << c->str() << "\n" << r.err;
+  }
+  EXPECT_GE(commands, 6);
 }
 
 TEST(CliConfig, ReferenceIsTheCommittedPage) {

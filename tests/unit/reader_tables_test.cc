@@ -75,12 +75,17 @@ TEST_P(ReaderTable, EqualsTheJsonLines) {
 }
 
 TEST_P(ReaderTable, NullAndBrokenTextIsBadWithItsRow) {
-  if (GetParam().format == "parquet" && GetParam().type == "dictionary") GTEST_SKIP() << "Arrow refuses such a column as a whole";
   std::vector<std::optional<std::string>> texts(300, "good");
   texts[4] = std::nullopt;
   texts[205] = "\xff\xfe";
   texts[206] = "";
   const auto file = open_documents(write(test::make_table(texts, GetParam())), {});
+  if (GetParam().format == "parquet" && GetParam().type == "dictionary") {  // Arrow refuses such a column as a whole
+    EXPECT_EQ(file->documents(), 0u);
+    ASSERT_EQ(file->report().examples.size(), 1u);
+    EXPECT_NE(file->report().examples[0].reason.find("UTF8"), std::string::npos) << file->report().examples[0].reason;
+    return;
+  }
   EXPECT_EQ(file->documents(), 298u);
   ASSERT_EQ(file->report().examples.size(), 2u);
   EXPECT_EQ(file->report().examples[0].line, 5u);
