@@ -20,7 +20,7 @@ constexpr size_t kDocuments = 20'000;
 
 std::string make_lines() {
   std::string lines;
-  Stream random({.seed = 1, .stream = 0, .purpose = Noise::data, .step = 0});
+  RandomStream random({.seed = 1, .stream = 0, .purpose = Noise::data, .step = 0});
   for (size_t d = 0; d < kDocuments; ++d) {
     lines += R"({"id": "document )" + std::to_string(d) + R"(", "text": ")";
     const size_t end = lines.size() + 1000 + random.below(8000);
@@ -92,7 +92,7 @@ void scan(benchmark::State& state, const std::string& name) {
 void read_at_random(benchmark::State& state, const std::string& name) {
   const DataFile data(name);
   const auto file = open_documents(data.path(name), {});
-  Stream random({.seed = 2, .stream = 0, .purpose = Noise::data, .step = 0});
+  RandomStream random({.seed = 2, .stream = 0, .purpose = Noise::data, .step = 0});
   std::string text;
   int64_t bytes = 0;
   for (auto _ : state) {

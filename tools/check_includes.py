@@ -23,17 +23,19 @@ LAYERS = [
     ["backend/cpu", "backend/cuda", "backend/null", "parallel"],
     ["param"],
     ["nn", "optim", "checkpoint"],
-    ["model"],
-    ["train", "eval"],
+    ["model", "health"],
+    ["eval", "record"],
+    ["train"],
     ["plan"],
     ["runtime"],
+    ["bench"],
     ["cli"],
 ]
 # data stands beside the layers: on base, config and tensor, below those who read batches.
 DATA_BELOW = {"base", "config", "tensor"}
-DATA_READERS = {"train", "eval", "plan", "runtime", "cli"}
+DATA_READERS = {"train", "eval", "plan", "runtime", "bench", "cli"}
 # Concrete backends and their users; tests may use all. The dry run is the real step on null ops, so plan names that one.
-BACKEND_USERS = {"backend/cpu": {"runtime"}, "backend/cuda": {"runtime"}, "backend/null": {"runtime", "plan"}}
+BACKEND_USERS = {"backend/cpu": {"runtime"}, "backend/cuda": {"runtime"}, "backend/null": {"runtime", "plan", "bench"}}
 # Transports by their header, and their users likewise; all else of comm is for everybody above it.
 TRANSPORT_USERS = {
     "comm/thread_comm.h": {"runtime"},
@@ -45,7 +47,7 @@ TRANSPORT_USERS = {
 }
 
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|curand|cusparse|cusolver|cufft|nvrtc|nvToolsExt|nvtx|nccl|nvml|cub/|cute/|cutlass/|thrust/|cooperative_groups)")
-CUDA_PLACES = ("src/backend/cuda/", "src/comm/nccl", "tests/gpu/")
+CUDA_PLACES = ("src/backend/cuda/", "src/comm/nccl", "tests/backend/cuda/", "tests/comm/nccl", "tests/dist/nccl")
 MPI_HEADER = re.compile(r"^(mpi\.h|mpi-ext\.h|openmpi/)")
 MPI_PLACE = "src/comm/mpi_comm.cc"
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
@@ -102,7 +104,7 @@ def check(root):
                 if f"src/{angled}" in files:
                     problems.append(f'{where}: <{angled}> is ours: write "{angled}"')
                 continue
-            bases = ["src"] if top == "src" else ["src", top]
+            bases = {"src": ["src"], "tests": ["src", "tests"], "bench": ["src", "tests"]}[top]
             found = next((f"{base}/{quoted}" for base in bases if f"{base}/{quoted}" in files), None)
             if found is None:
                 problems.append(f'{where}: "{quoted}" is not a path below {" or ".join(b + "/" for b in bases)}')

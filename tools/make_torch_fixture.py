@@ -2,7 +2,7 @@
 """Writes tests/fixtures/torch_llama.json: loss and all gradients of a small Llama, from PyTorch autograd in float64.
 
 The model is written here from the formulas, independently of hlat. Weights and tokens follow from short formulas
-that tests/unit/torch_fixture_test.cc repeats, so the file holds only results. Needs PyTorch:
+that tests/model/torch_fixture_test.cc repeats, so the file holds only results. Needs PyTorch:
     python3 tools/make_torch_fixture.py > tests/fixtures/torch_llama.json
 """
 import json

@@ -17,14 +17,14 @@ uint64_t hash_name(std::string_view name) {
   return h ^ (h >> 32);
 }
 
-uint32_t Stream::next_u32() {
+uint32_t RandomStream::next_u32() {
   const auto words = philox_block(key_, position_ / 4);
   return words[position_++ % 4];
 }
 
-double Stream::next_unit() { return next_u32() * 0x1p-32; }
+double RandomStream::next_unit() { return next_u32() * 0x1p-32; }
 
-uint64_t Stream::below(uint64_t bound) {
+uint64_t RandomStream::below(uint64_t bound) {
   // Multiply-shift on 64 bits: the bias is below 2^-32 for any bound used here (bounds are document counts).
   const uint64_t wide = (static_cast<uint64_t>(next_u32()) << 32) | next_u32();
   return static_cast<uint64_t>((static_cast<Wide>(wide) * bound) >> 64);

@@ -50,9 +50,9 @@ inline std::array<uint32_t, 4> philox_block(const NoiseKey& k, uint64_t block) {
 }
 
 // A small sequential reader over one stream, for data and sampling code off the hot path.
-class Stream {
+class RandomStream {
  public:
-  explicit Stream(NoiseKey key, uint64_t position = 0) : key_(key), position_(position) {}
+  explicit RandomStream(NoiseKey key, uint64_t position = 0) : key_(key), position_(position) {}
   uint32_t next_u32();
   double next_unit();              // uniform in [0, 1) with 32 bits
   uint64_t below(uint64_t bound);  // uniform in [0, bound)

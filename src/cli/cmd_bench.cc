@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "bench/data_bench.h"
+#include "bench/step_bench.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "cli/ranks.h"
 #include "config/resolve.h"
 #include "runtime/backends.h"
-#include "runtime/data_bench.h"
-#include "runtime/step_bench.h"
 
 namespace hlat {
 namespace {

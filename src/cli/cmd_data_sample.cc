@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "config/config.h"
-#include "data/sample.h"
+#include "data/embedded/sample_files.h"
 
 namespace hlat {
 namespace {

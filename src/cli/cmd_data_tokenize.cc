@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/parallel.h"
+#include "base/threads.h"
 #include "cli/commands.h"
 #include "data/tokenizer/tokenizer.h"
 

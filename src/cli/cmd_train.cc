@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "bench/peak.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "cli/ranks.h"
@@ -15,7 +16,6 @@
 #include "plan/report.h"
 #include "runtime/backends.h"
 #include "runtime/device_comm.h"
-#include "runtime/peak.h"
 #include "runtime/planner.h"
 #include "train/trainer.h"
 

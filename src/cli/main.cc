@@ -32,7 +32,7 @@ int usage(bool speaks, const std::string& text) {
   if (speaks)
     fmt::print(stderr, "{}\n", text);
   else
-    let_rank_0_speak();
+    leave_message_to_rank_0();
   return kUsage;
 }
 

@@ -47,7 +47,7 @@ void run_on_ranks(Session& session, const Config& config, const int64_t& step, c
     body();
     session.world().barrier();  // nobody leaves while another still needs it
   } catch (const UsageError& e) {
-    if (session.rank() != 0) let_rank_0_speak();  // and if it has no such problem, this rank speaks
+    if (session.rank() != 0) leave_message_to_rank_0();  // and if it has no such problem, this rank speaks
     end(e.what(), kUsage);
   } catch (const CheckFailed& e) {
     end(fmt::format("{}\nhlat: this is a bug in hlat", e.what()).c_str(), kBug);
@@ -71,6 +71,6 @@ bool speaks_for_all() {
   }
 }
 
-void let_rank_0_speak() { std::this_thread::sleep_for(std::chrono::seconds(5)); }
+void leave_message_to_rank_0() { std::this_thread::sleep_for(std::chrono::seconds(5)); }
 
 }  // namespace hlat

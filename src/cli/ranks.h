@@ -21,6 +21,6 @@ bool speaks_for_all();
 
 // For a rank that has nothing to say about a failure of all: a launcher ends the job with the first rank that leaves, and
 // that must be the one that speaks.
-void let_rank_0_speak();
+void leave_message_to_rank_0();
 
 }  // namespace hlat

@@ -44,9 +44,9 @@ struct Traffic {
 
 // Tags of send and recv are below this; those above belong to the collectives and the transports.
 inline constexpr int kUserTags = 1 << 20;
-// Tags [k * kLaneTags, (k + 1) * kLaneTags) are lane k. Between two ranks, messages of one lane are received in the order in which
-// they were sent: `nccl` knows no tags.
-inline constexpr int kLaneTags = kUserTags / 2;
+// Tags [k * kChannelTags, (k + 1) * kChannelTags) are channel k. Between two ranks, messages of one channel are received in the order in
+// which they were sent: `nccl` knows no tags.
+inline constexpr int kChannelTags = kUserTags / 2;
 
 // Where a group's tensors lie, and so where the room for its staging comes from.
 enum class CommMemory : uint8_t { host, staged, nccl };
@@ -99,7 +99,7 @@ class Comm {
   virtual bool real() const { return true; }
   // The same ranks for tensors in host memory: this group itself unless its tensors lie on a device.
   virtual Comm& host() { return *this; }
-  // Makes the links that messages between neighbours need, on lane 0 from each rank to the next, on lane 1 to the one before,
+  // Makes the links that messages between neighbours need, on channel 0 from each rank to the next, on channel 1 to the one before,
   // both round the end. Collective.
   virtual void open_ring() {}
   // From any thread: a call of this rank that waits, and every later one, throws. For the way out after an error.

@@ -38,13 +38,13 @@ void check_mpi(int code, const std::string& what) {
   fail("{} on {}: MPI error {}: {}", what, host_name(), code, std::string_view(text.data(), static_cast<size_t>(length)));
 }
 
-struct Piece {
+struct Fragment {
   MPI_Request request = MPI_REQUEST_NULL;
   int bytes = 0;
 };
 
 struct Pending {
-  std::vector<Piece> pieces;
+  std::vector<Fragment> fragments;
   int peer = 0;
   bool receives = false;
 };
@@ -63,12 +63,12 @@ class MpiComm final : public Comm {
 
  protected:
   uint64_t start_send(const void* data, size_t bytes, int peer, int tag) override {
-    return start(bytes, {.pieces = {}, .peer = peer, .receives = false}, [&](size_t offset, int count, MPI_Request* request) {
+    return start(bytes, {.fragments = {}, .peer = peer, .receives = false}, [&](size_t offset, int count, MPI_Request* request) {
       return MPI_Isend(static_cast<const std::byte*>(data) + offset, count, MPI_BYTE, peer, tag, comm_, request);
     });
   }
   uint64_t start_recv(void* data, size_t bytes, int peer, int tag) override {
-    return start(bytes, {.pieces = {}, .peer = peer, .receives = true}, [&](size_t offset, int count, MPI_Request* request) {
+    return start(bytes, {.fragments = {}, .peer = peer, .receives = true}, [&](size_t offset, int count, MPI_Request* request) {
       return MPI_Irecv(static_cast<std::byte*>(data) + offset, count, MPI_BYTE, peer, tag, comm_, request);
     });
   }
@@ -77,7 +77,7 @@ class MpiComm final : public Comm {
  private:
   template <class Post>
   uint64_t start(size_t bytes, Pending pending, const Post& post);
-  void wait_for(Piece& piece, const Pending& message);
+  void wait_for(Fragment& fragment, const Pending& message);
   int world_rank(int peer) const;
 
   MPI_Comm comm_;
@@ -100,10 +100,10 @@ template <class Post>
 uint64_t MpiComm::start(size_t bytes, Pending pending, const Post& post) {
   size_t offset = 0;
   do {  // an empty message is a message too
-    Piece piece{.bytes = static_cast<int>(std::min(bytes - offset, options_.max_message_bytes))};
-    check_mpi(post(offset, piece.bytes, &piece.request), where());
-    pending.pieces.push_back(piece);
-    offset += static_cast<size_t>(piece.bytes);
+    Fragment fragment{.bytes = static_cast<int>(std::min(bytes - offset, options_.max_message_bytes))};
+    check_mpi(post(offset, fragment.bytes, &fragment.request), where());
+    pending.fragments.push_back(fragment);
+    offset += static_cast<size_t>(fragment.bytes);
   } while (offset < bytes);
   const uint64_t id = next_id_++;
   pending_.emplace(id, std::move(pending));
@@ -113,22 +113,22 @@ uint64_t MpiComm::start(size_t bytes, Pending pending, const Post& post) {
 void MpiComm::finish(uint64_t id) {
   const auto found = pending_.find(id);
   HLAT_CHECK(found != pending_.end(), "{}: no message {} is under way", where(), id);
-  for (Piece& piece : found->second.pieces) wait_for(piece, found->second);
+  for (Fragment& fragment : found->second.fragments) wait_for(fragment, found->second);
   pending_.erase(found);
 }
 
-void MpiComm::wait_for(Piece& piece, const Pending& message) {
+void MpiComm::wait_for(Fragment& fragment, const Pending& message) {
   const auto start = Clock::now();
   auto pause = kFirstPause;
   for (int64_t tries = 0;; ++tries) {
     int done = 0;
     MPI_Status status;
-    const int code = MPI_Test(&piece.request, &done, &status);
+    const int code = MPI_Test(&fragment.request, &done, &status);
     if (code != MPI_SUCCESS) check_mpi(code, fmt::format("{}, waiting for rank {}", where(), message.peer));
     if (done != 0) {
-      int got = piece.bytes;
+      int got = fragment.bytes;
       if (message.receives) check_mpi(MPI_Get_count(&status, MPI_BYTE, &got), where());
-      HLAT_CHECK(got == piece.bytes, "{}: recv of {} bytes, rank {} sent {}", where(), piece.bytes, message.peer, got);
+      HLAT_CHECK(got == fragment.bytes, "{}: recv of {} bytes, rank {} sent {}", where(), fragment.bytes, message.peer, got);
       return;
     }
     if (tries < kSpins) continue;

@@ -95,7 +95,7 @@ struct SourceConfig {
 };
 
 // From its first step on, weights take the place of those of the sources; a source that is not named gets nothing.
-struct StageConfig {
+struct DataStage {
   int64_t from_step = 0;    // its first step; 0: from_tokens tells
   int64_t from_tokens = 0;  // it begins with the first step that has this many tokens behind it
   Weights weights;
@@ -103,14 +103,14 @@ struct StageConfig {
   int64_t first_step(int64_t tokens_per_step) const {
     return from_step > 0 ? from_step : (from_tokens + tokens_per_step - 1) / tokens_per_step + 1;
   }
-  bool operator==(const StageConfig&) const = default;
+  bool operator==(const DataStage&) const = default;
 };
 
 struct DataConfig {
   bool embedded = true;  // train on the embedded corpus when no sources are named
   std::string tokenizer;
   std::vector<SourceConfig> sources = {};
-  std::vector<StageConfig> stages = {};
+  std::vector<DataStage> stages = {};
   double validation = 0;       // share of the documents held out
   int64_t validate_every = 0;  // steps; 0: only when training ends
   int64_t validate_rows = 0;   // 0: train.global_batch

@@ -113,7 +113,7 @@ void fields(Visit& v, SourceConfig& c) {
 }
 
 template <class Visit>
-void fields(Visit& v, StageConfig& c) {
+void fields(Visit& v, DataStage& c) {
   v("from_step", c.from_step, "first step of the stage; auto: by from_tokens", auto_or(1, kMaxCount));
   v("from_tokens", c.from_tokens, "the stage begins when this many tokens were trained on", range(0, kMaxTokens));
   v("weights", c.weights, "share of the tokens by name of the source; one that is not named gets none", Limits{});
@@ -162,7 +162,7 @@ void sections(Visit& v, Config& c) {
 // One key of one Config, with its type erased; `value` points into that Config.
 struct Field {
   using Value = std::variant<int64_t*, uint64_t*, double*, bool*, std::string*, std::vector<int64_t>*, PrecisionKind*, ScheduleKind*,
-                             Recompute*, Weights*, std::vector<SourceConfig>*, std::vector<StageConfig>*>;
+                             Recompute*, Weights*, std::vector<SourceConfig>*, std::vector<DataStage>*>;
   std::string_view section;
   std::string item;       // "sources[0]" for a key of an item of a list, else empty
   std::string_view leaf;  // the key as its struct has it

@@ -38,7 +38,7 @@ void stage_rules(Checker& check, const Config& c) {
   std::vector<std::string_view> names;
   for (const SourceConfig& s : d.sources) names.push_back(s.id());
   for (size_t i = 0; i < d.stages.size(); ++i) {
-    const StageConfig& stage = d.stages[i];
+    const DataStage& stage = d.stages[i];
     check.rule({key("stages", i, "from_step"), key("stages", i, "from_tokens")}, [&]() -> std::string {
       return stage.from_step > 0 && stage.from_tokens > 0 ? "a stage begins by from_step or by from_tokens, not by both" : "";
     });

@@ -18,7 +18,7 @@ std::vector<Segment> segments_of(const Config& c) {
     for (const SourceConfig& s : d.sources) weights.push_back(s.weight);
     list.push_back({1, shares(weights)});
   }
-  for (const StageConfig& stage : d.stages) {
+  for (const DataStage& stage : d.stages) {
     std::vector<double> weights;
     for (const SourceConfig& s : d.sources) weights.push_back(stage.weights.contains(s.id()) ? stage.weights.at(s.id()) : 0);
     append_segment(list, {stage.first_step(tokens), shares(weights)});
@@ -44,12 +44,12 @@ Dataset::Dataset(const Config& config, int threads)
   if (!d.sources.empty()) {
     loaded_ = load_tokenizer(d.tokenizer);
     tokenizer_ = loaded_.get();
-    choose_marks(d);
+    choose_special(d);
     open_files(d, threads);
   } else if (d.embedded) {
     corpus_ = std::make_unique<EmbeddedCorpus>(d.seed);
     tokenizer_ = &corpus_->tokenizer();
-    marks_.eos = WordTokenizer::kEos;
+    special_.eos = WordTokenizer::kEos;
   } else {
     throw UsageError("data.embedded = false: no other data is named; name data.sources, or set data.embedded=true");
   }
@@ -60,16 +60,16 @@ Dataset::Dataset(const Config& config, int threads)
   check_split();
 }
 
-void Dataset::choose_marks(const DataConfig& d) {
+void Dataset::choose_special(const DataConfig& d) {
   const auto known = d.eos.empty() ? tokenizer_->eos() : tokenizer_->id_of(d.eos);
   if (!known && d.eos.empty())
     throw UsageError(
         fmt::format("data.tokenizer = {}: the file does not tell which token ends a document; give its text as data.eos", d.tokenizer));
   if (!known) throw UsageError(fmt::format("data.eos = {}: the tokenizer {} has no such token", d.eos, d.tokenizer));
-  marks_.eos = *known;
+  special_.eos = *known;
   if (!d.bos) return;
-  marks_.bos = tokenizer_->bos();
-  if (!marks_.bos) throw UsageError(fmt::format("data.bos = true: the tokenizer {} has no begin-of-text token", d.tokenizer));
+  special_.bos = tokenizer_->bos();
+  if (!special_.bos) throw UsageError(fmt::format("data.bos = true: the tokenizer {} has no begin-of-text token", d.tokenizer));
 }
 
 void Dataset::open_files(const DataConfig& d, int threads) {
@@ -77,7 +77,7 @@ void Dataset::open_files(const DataConfig& d, int threads) {
     const ReaderOptions options{.field = s.field, .cache_dir = d.cache_dir, .bad_share = d.bad_share, .threads = threads};
     std::vector<std::unique_ptr<DocumentFile>> files;
     for (const std::string& path : match_files(s.path)) files.push_back(open_documents(path, options));
-    sources_.push_back(std::make_unique<FileSource>(s.id(), std::move(files), *tokenizer_, marks_));
+    sources_.push_back(std::make_unique<FileSource>(s.id(), std::move(files), *tokenizer_, special_));
     if (sources_.back()->documents() == 0) fail("source {}: there is no document in {}", s.id(), s.path);
     held_out_.push_back(count_held_out(*sources_.back(), d.validation));
   }
@@ -86,7 +86,7 @@ void Dataset::open_files(const DataConfig& d, int threads) {
 void Dataset::make_mixtures(const Config& config) {
   const DataConfig& d = config.data;
   if (corpus_) {
-    train_ = only(*corpus_, d.seed);
+    train_ = single_source(*corpus_, d.seed);
   } else {
     for (const auto& s : sources_) train_.sources.push_back(s.get()), train_.names.push_back(s->name());
     train_.segments = segments_of(config);
@@ -114,8 +114,8 @@ void Dataset::check_split() const {
 
 DataIdentity Dataset::identity() const {
   return {.tokenizer = tokenizer_->fingerprint(),
-          .eos = marks_.eos,
-          .bos = marks_.bos.value_or(-1),
+          .eos = special_.eos,
+          .bos = special_.bos.value_or(-1),
           .seed = train_.seed,
           .validation = train_.validation,
           .lanes = lanes_,

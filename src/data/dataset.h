@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "config/config.h"
-#include "data/corpus.h"
 #include "data/data_state.h"
+#include "data/embedded/corpus.h"
 #include "data/file_source.h"
 #include "data/loader.h"
 
@@ -19,7 +19,7 @@ class Dataset {
   Dataset(const Config& config, int threads);
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
-  const Marks& marks() const { return marks_; }
+  const SpecialTokens& special() const { return special_; }
   const Mixture& train() const { return train_; }
   bool validates() const { return validation_.validation > 0; }
   const Mixture& validation() const { return validation_; }  // of the held-out documents, where there are any
@@ -35,14 +35,14 @@ class Dataset {
 
  private:
   void open_files(const DataConfig& data, int threads);
-  void choose_marks(const DataConfig& data);
+  void choose_special(const DataConfig& data);
   void make_mixtures(const Config& config);
   void check_split() const;
 
   std::unique_ptr<EmbeddedCorpus> corpus_;
   std::unique_ptr<Tokenizer> loaded_;
   const Tokenizer* tokenizer_ = nullptr;
-  Marks marks_;
+  SpecialTokens special_;
   std::vector<std::unique_ptr<FileSource>> sources_;
   std::vector<uint64_t> held_out_;
   Mixture train_, validation_;

@@ -20,9 +20,9 @@ class FileReader : public DocumentReader {
   uint64_t read(uint64_t document, uint64_t from, Document& out) override {
     const auto [file, index] = source_.place(document);
     const uint64_t next = file->tokenized() ? read_tokens(*file, index, from, out.tokens) : read_text(*file, index, from, out.tokens);
-    if (from == 0 && source_.marks_.bos) out.tokens.insert(out.tokens.begin(), *source_.marks_.bos);
-    if (next == 0 && (out.tokens.empty() || !file->tokenized() || out.tokens.back() != source_.marks_.eos))
-      out.tokens.push_back(source_.marks_.eos);
+    if (from == 0 && source_.special_.bos) out.tokens.insert(out.tokens.begin(), *source_.special_.bos);
+    if (next == 0 && (out.tokens.empty() || !file->tokenized() || out.tokens.back() != source_.special_.eos))
+      out.tokens.push_back(source_.special_.eos);
     return next;
   }
 
@@ -73,8 +73,9 @@ class FileReader : public DocumentReader {
   std::string text_;
 };
 
-FileSource::FileSource(std::string name, std::vector<std::unique_ptr<DocumentFile>> files, const Tokenizer& tokenizer, const Marks& marks)
-    : name_(std::move(name)), files_(std::move(files)), starts_{0}, tokenizer_(tokenizer), marks_(marks) {
+FileSource::FileSource(std::string name, std::vector<std::unique_ptr<DocumentFile>> files, const Tokenizer& tokenizer,
+                       const SpecialTokens& special)
+    : name_(std::move(name)), files_(std::move(files)), starts_{0}, tokenizer_(tokenizer), special_(special) {
   for (const auto& f : files_) {
     starts_.push_back(starts_.back() + f->documents());
     identity_.push_back(f->fingerprint());

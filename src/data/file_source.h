@@ -14,7 +14,7 @@ namespace hlat {
 
 inline constexpr uint64_t kPieceBytes = 500'000;  // of text, or as many tokens of a file that holds tokens
 
-struct Marks {
+struct SpecialTokens {
   int32_t eos = 0;
   std::optional<int32_t> bos;
 };
@@ -22,7 +22,7 @@ struct Marks {
 class FileSource : public DocumentSource {
  public:
   // tokenizer must outlive the source.
-  FileSource(std::string name, std::vector<std::unique_ptr<DocumentFile>> files, const Tokenizer& tokenizer, const Marks& marks);
+  FileSource(std::string name, std::vector<std::unique_ptr<DocumentFile>> files, const Tokenizer& tokenizer, const SpecialTokens& special);
 
   const std::string& name() const override { return name_; }
   uint64_t documents() const override { return starts_.back(); }
@@ -50,7 +50,7 @@ class FileSource : public DocumentSource {
   std::vector<uint64_t> starts_;  // first document of each file; then the number of all
   std::vector<uint64_t> identity_;
   const Tokenizer& tokenizer_;
-  Marks marks_;
+  SpecialTokens special_;
 };
 
 }  // namespace hlat

@@ -90,8 +90,8 @@ class Walk {
 };
 
 std::string text_of(const Dataset& data, std::span<const int32_t> ids) {
-  if (!ids.empty() && data.marks().bos && ids.front() == *data.marks().bos) ids = ids.subspan(1);
-  if (!ids.empty() && ids.back() == data.marks().eos) ids = ids.first(ids.size() - 1);
+  if (!ids.empty() && data.special().bos && ids.front() == *data.special().bos) ids = ids.subspan(1);
+  if (!ids.empty() && ids.back() == data.special().eos) ids = ids.first(ids.size() - 1);
   return data.tokenizer().decode(ids);
 }
 

@@ -24,7 +24,7 @@ std::vector<double> shares(std::vector<double> weights) {
   return weights;
 }
 
-Mixture only(const DocumentSource& source, uint64_t seed) {
+Mixture single_source(const DocumentSource& source, uint64_t seed) {
   return {.sources = {&source}, .names = {source.name()}, .segments = {{1, {1.0}}}, .seed = seed};
 }
 
@@ -40,7 +40,7 @@ namespace {
 // ever after, but since lanes begin with whole documents, a source of long ones would be short of tokens until its first are over. So w / 2
 // of the lanes have a phase below 0 and begin with this source: the mean share over the first d tokens is then w.
 double phase(const NoiseKey& key, uint64_t lane, uint64_t typical_length, double w) {
-  const double unit = Stream(key, lane).next_unit(), ahead = w / 2;
+  const double unit = RandomStream(key, lane).next_unit(), ahead = w / 2;
   const double d = static_cast<double>(typical_length);
   return std::floor(unit < ahead ? -unit * d : (unit - ahead) / (1 - ahead) * d);
 }

@@ -49,7 +49,7 @@ struct Mixture {
   bool has(size_t source, uint64_t document) const;  // in this split
 };
 
-Mixture only(const DocumentSource& source, uint64_t seed = 0);  // all of one source
+Mixture single_source(const DocumentSource& source, uint64_t seed = 0);  // all of one source
 
 // Shares that sum to 1. Weights must not be negative, and not all be 0.
 std::vector<double> shares(std::vector<double> weights);

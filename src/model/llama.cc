@@ -29,7 +29,7 @@ Llama::Llama(const Config& config, const Mesh& mesh) : config_(config.model) {
   if (mesh.last_stage()) {
     if (shares) {
       embed();  // its own copy; the first stage's is the one that counts
-      for (Piece& p : params.spec(embedding_.table).slice.pieces) p.counted = false;
+      for (SlicePart& p : params.spec(embedding_.table).slice.parts) p.counted = false;
     }
     head_group_ = params.next_group();
     head_.declare(params, config_, config.train, config.optim.decay_norms, config_.tied ? embedding_.table : -1);
@@ -60,7 +60,7 @@ void Llama::backward(Ctx& ctx, int chunk, const MicroState& s, Tensor d) const {
   const Chunk& c = chunks_[static_cast<size_t>(chunk)];
   const int64_t rows = ctx.rows();
   for (int64_t i = c.layers.count - 1; i >= 0; --i) {
-    ctx.tape.begin_replay({s.slot, c.layers.begin + i});
+    ctx.tape.begin_recompute({s.slot, c.layers.begin + i});
     c.blocks[static_cast<size_t>(i)].backward(ctx, s.inputs.rows(i * rows, (i + 1) * rows), d);
     ctx.done(c.groups[static_cast<size_t>(i)]);
   }

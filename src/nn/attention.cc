@@ -9,7 +9,7 @@ void Attention::declare(ParamBuilder& params, const std::string& prefix, const M
   const HeadShare& share = params.mesh().heads();
   const bool counts_kv = params.mesh().kv().rank() == 0;
   const auto rows = [&](int64_t first_head, const Part& heads, bool counted) {
-    return Piece{.global = (first_head + heads.begin) * head, .count = heads.count * head, .counted = counted};
+    return SlicePart{.global = (first_head + heads.begin) * head, .count = heads.count * head, .counted = counted};
   };
   qkv.declare_columns(params, prefix + ".qkv", (model.heads + 2 * model.kv()) * head, model.hidden,
                       {rows(0, share.q, true), rows(model.heads, share.kv, counts_kv), rows(model.heads + model.kv(), share.kv, counts_kv)},
@@ -21,14 +21,14 @@ void Attention::declare(ParamBuilder& params, const std::string& prefix, const M
 
 void Attention::forward(Ctx& ctx, Tensor x, Tensor y) const {
   const AttentionShape& s = ctx.attention;
-  const Slot packed = ctx.tape.slot(BlockOp::qkv, 0, ctx.act(), {s.tokens(), s.qkv_width()});
+  const TapeOutput packed = ctx.tape.output(BlockOp::qkv, 0, ctx.act(), {s.tokens(), s.qkv_width()});
   if (packed.stale) {
     const Scope scope(ctx.temp());
     qkv.forward(ctx, ctx.enter(x), packed.tensor);
     ctx.ops.rope(packed.tensor, ctx.rope, s, +1);
   }
-  const Slot out = ctx.tape.slot(BlockOp::attention, 0, ctx.act(), {s.tokens(), s.out_width()});
-  const Slot lse = ctx.tape.slot(BlockOp::attention, 1, ctx.stat(), {s.batch, s.heads, s.seq});
+  const TapeOutput out = ctx.tape.output(BlockOp::attention, 0, ctx.act(), {s.tokens(), s.out_width()});
+  const TapeOutput lse = ctx.tape.output(BlockOp::attention, 1, ctx.stat(), {s.batch, s.heads, s.seq});
   if (out.stale) ctx.ops.attention(out.tensor, lse.tensor, packed.tensor, s);
   if (y.defined()) output.forward_sum(ctx, out.tensor, y);
 }

@@ -12,14 +12,14 @@ void Block::declare(ParamBuilder& params, int64_t layer, const ModelConfig& mode
 
 void Block::forward(Ctx& ctx, Tensor x, Tensor y) const {
   const Shape wide = x.shape, rows = {x.dim(0)};
-  const Slot n1 = ctx.tape.slot(BlockOp::norm1, 0, ctx.act(), wide);
-  const Slot r1 = ctx.tape.slot(BlockOp::norm1, 1, ctx.stat(), rows);
+  const TapeOutput n1 = ctx.tape.output(BlockOp::norm1, 0, ctx.act(), wide);
+  const TapeOutput r1 = ctx.tape.output(BlockOp::norm1, 1, ctx.stat(), rows);
   if (n1.stale) norm1.forward(ctx, x, n1.tensor, r1.tensor);
 
-  const Slot mid = ctx.tape.slot(BlockOp::mid, 0, ctx.act(), wide);
+  const TapeOutput mid = ctx.tape.output(BlockOp::mid, 0, ctx.act(), wide);
   attention.forward(ctx, n1.tensor, mid.stale ? mid.tensor : Tensor{});
-  const Slot n2 = ctx.tape.slot(BlockOp::norm2, 0, ctx.act(), wide);
-  const Slot r2 = ctx.tape.slot(BlockOp::norm2, 1, ctx.stat(), rows);
+  const TapeOutput n2 = ctx.tape.output(BlockOp::norm2, 0, ctx.act(), wide);
+  const TapeOutput r2 = ctx.tape.output(BlockOp::norm2, 1, ctx.stat(), rows);
   if (mid.stale)
     ctx.ops.add_rmsnorm(mid.tensor, n2.tensor, r2.tensor, x, mid.tensor, ctx.params.weight(norm2.weight), ctx.norm_eps);
   else if (n2.stale)

@@ -8,8 +8,8 @@ namespace hlat {
 struct Linear {
   ParamId weight = -1;  // (out, in)
 
-  // Column-split: this tp rank has the given pieces of the outputs. Row-split: it has a part of the inputs.
-  void declare_columns(ParamBuilder& params, const std::string& name, int64_t out, int64_t in, std::vector<Piece> rows, double std) {
+  // Column-split: this tp rank has the given parts of the outputs. Row-split: it has a part of the inputs.
+  void declare_columns(ParamBuilder& params, const std::string& name, int64_t out, int64_t in, std::vector<SlicePart> rows, double std) {
     weight = params.add_split(name, {out, in}, 0, std::move(rows), std);
   }
   void declare_rows(ParamBuilder& params, const std::string& name, int64_t out, int64_t in, Part columns, double std) {

@@ -14,12 +14,12 @@ void Mlp::declare(ParamBuilder& params, const std::string& prefix, const ModelCo
 }
 
 void Mlp::forward(Ctx& ctx, Tensor x, Tensor residual, Tensor y) const {
-  const Slot gu = ctx.tape.slot(BlockOp::gate_up, 0, ctx.act(), {ctx.tokens(), 2 * ffn});
+  const TapeOutput gu = ctx.tape.output(BlockOp::gate_up, 0, ctx.act(), {ctx.tokens(), 2 * ffn});
   if (gu.stale) {
     const Scope scope(ctx.temp());
     gate_up.forward(ctx, ctx.enter(x), gu.tensor);
   }
-  const Slot product = ctx.tape.slot(BlockOp::swiglu, 0, ctx.act(), {ctx.tokens(), ffn});
+  const TapeOutput product = ctx.tape.output(BlockOp::swiglu, 0, ctx.act(), {ctx.tokens(), ffn});
   if (product.stale) ctx.ops.swiglu(product.tensor, gu.tensor);
   if (y.defined()) down.forward_add(ctx, product.tensor, residual, y);
 }

@@ -18,10 +18,10 @@ KeepMask keep_mask(const Recompute& policy, int64_t layer) {
   return kKeepAll;
 }
 
-void Tape::begin(TapeKey key, bool replaying) {
+void Tape::begin(TapeKey key, bool recomputing) {
   layer_ = key.layer;
   keep_ = keep_mask(policy_, key.layer);
-  replaying_ = replaying;
+  recomputing_ = recomputing;
   own_ = &kept_[key];
   current_ = {};
 }
@@ -33,18 +33,18 @@ Tensor Tape::kept(Tensor& place, DType dtype, const Shape& shape, const std::str
   return Tensor::contiguous(place.data, dtype, shape);
 }
 
-Slot Tape::slot(BlockOp op, int output, DType dtype, const Shape& shape) {
+TapeOutput Tape::output(BlockOp op, int output, DType dtype, const Shape& shape) {
   const auto o = static_cast<size_t>(op), i = static_cast<size_t>(output);
   const std::string label = fmt::format("block {} {}", layer_, kOpNames[o]);
   const bool keep = keep_ >> o & 1u;
   const Tensor t = keep ? kept((*own_)[o][i], dtype, shape, label) : memory_[Purpose::temp].alloc(dtype, shape, label);
   current_[o][i] = t;
-  return {t, !(replaying_ && keep)};
+  return {t, !(recomputing_ && keep)};
 }
 
 Tensor Tape::at(BlockOp op, int output) const {
   const Tensor t = current_[static_cast<size_t>(op)][static_cast<size_t>(output)];
-  HLAT_CHECK(replaying_ && t.defined(), "block {}: output {} of {} was not made", layer_, output, kOpNames[static_cast<size_t>(op)]);
+  HLAT_CHECK(recomputing_ && t.defined(), "block {}: output {} of {} was not made", layer_, output, kOpNames[static_cast<size_t>(op)]);
   return t;
 }
 

@@ -31,7 +31,7 @@ inline constexpr KeepMask kKeepSelective =
 
 KeepMask keep_mask(const Recompute& policy, int64_t layer);
 
-struct Slot {
+struct TapeOutput {
   Tensor tensor;
   bool stale = true;  // must be computed now
 };
@@ -48,15 +48,15 @@ class Tape {
 
   // Before one block. Temporary outputs live until the caller releases the temp region.
   void begin_forward(TapeKey key) { begin(key, false); }
-  void begin_replay(TapeKey key) { begin(key, true); }
+  void begin_recompute(TapeKey key) { begin(key, true); }
 
-  Slot slot(BlockOp op, int output, DType dtype, const Shape& shape);
+  TapeOutput output(BlockOp op, int output, DType dtype, const Shape& shape);
   Tensor at(BlockOp op, int output = 0) const;  // in the backward, after the replay
 
  private:
   using Outputs = std::array<std::array<Tensor, kMaxOutputs>, kBlockOps>;
 
-  void begin(TapeKey key, bool replaying);
+  void begin(TapeKey key, bool recomputing);
   Tensor kept(Tensor& place, DType dtype, const Shape& shape, const std::string& label);
 
   Memory& memory_;
@@ -66,7 +66,7 @@ class Tape {
   Outputs current_{};
   int64_t layer_ = 0;
   KeepMask keep_ = kKeepAll;
-  bool replaying_ = false;
+  bool recomputing_ = false;
 };
 
 }  // namespace hlat

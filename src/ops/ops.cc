@@ -248,20 +248,20 @@ void Ops::attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor
   check({"attention_bwd", "out"}, out, {s.tokens(), s.out_width()}, qkv.dtype);
   check({"attention_bwd", "lse"}, lse, {s.batch, s.heads, s.seq}, stat_type(qkv.dtype));
   HLAT_CHECK(!same_data(dqkv, qkv) && !same_data(dqkv, dout) && !same_data(dqkv, out), "attention_bwd: dqkv {} is an input", dqkv.str());
-  const bool turned = rope.defined();
-  if (turned) check_rope("attention_bwd", rope, qkv, s);
-  const Timed timed = count(OpKind::attention_bwd, 10 * static_cast<double>(s.head_dim) * causal_pairs(s) + (turned ? 3 * rotated(s) : 0),
-                            bytes_of({dqkv, dout, out, lse, qkv}) + (turned ? rope_bytes(rope, s) : 0));
+  const bool inverse = rope.defined();
+  if (inverse) check_rope("attention_bwd", rope, qkv, s);
+  const Timed timed = count(OpKind::attention_bwd, 10 * static_cast<double>(s.head_dim) * causal_pairs(s) + (inverse ? 3 * rotated(s) : 0),
+                            bytes_of({dqkv, dout, out, lse, qkv}) + (inverse ? rope_bytes(rope, s) : 0));
   const Scope scope(temp_);
   const Tensor space = scratch(attention_scratch(s, qkv.dtype, true), OpKind::attention_bwd);
-  if (turned)
-    do_attention_bwd_turned(dqkv, dout, out, lse, qkv, rope, s, space);
+  if (inverse)
+    do_attention_bwd_rope(dqkv, dout, out, lse, qkv, rope, s, space);
   else
     do_attention_bwd(dqkv, dout, out, lse, qkv, s, space);
 }
 
-void Ops::do_attention_bwd_turned(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, AttentionShape s,
-                                  Tensor scratch) {
+void Ops::do_attention_bwd_rope(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, AttentionShape s,
+                                Tensor scratch) {
   do_attention_bwd(dqkv, dout, out, lse, qkv, s, scratch);
   do_rope(dqkv, rope, s, -1);
 }

@@ -190,8 +190,8 @@ class Ops {
   virtual void do_rope(Tensor qkv, Tensor table, AttentionShape s, int sign) = 0;
   virtual void do_attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) = 0;
   virtual void do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) = 0;
-  virtual void do_attention_bwd_turned(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, AttentionShape s,
-                                       Tensor scratch);
+  virtual void do_attention_bwd_rope(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, AttentionShape s,
+                                     Tensor scratch);
   virtual void do_swiglu(Tensor y, Tensor gu) = 0;
   virtual void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) = 0;
   virtual void do_add(Tensor y, Tensor a, Tensor b) = 0;

@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 #include "comm/comm.h"
 #include "config/config.h"
@@ -13,6 +14,11 @@
 #include "parallel/mesh_shape.h"
 
 namespace hlat {
+
+// Groups of ranks. tp, pp and dp are the axes of the grid.
+enum class Axis : uint8_t { tp, pp, dp, kv, ends };
+inline constexpr int kAxes = 5;
+std::string_view name_of(Axis axis);
 
 // A group of ranks that includes this one. Groups of one name are told apart by color.
 struct AxisGroup {
@@ -37,25 +43,21 @@ class Mesh {
   bool first_stage() const { return coord_.pp == 0; }
   bool last_stage() const { return coord_.pp == shape_.pp - 1; }
 
-  Comm& tp() const { return *tp_; }
-  Comm& pp() const { return *pp_; }
-  Comm& dp() const { return *dp_; }
-  Comm& kv() const { return *kv_; }
-  Comm& ends() const { return *ends_; }  // a group of one on the stages in between
+  Comm& along(Axis axis) const { return *comms_[static_cast<size_t>(axis)]; }  // ends: a group of one on the stages in between
 
   void reserve(Region& region) const;  // staging of every axis
   size_t host_bytes() const;           // what that and the messages take of the host's memory beside the region
   void check() const;                  // Error when an operation beside this thread has failed on some axis
-  std::array<Comm*, 5> axes() const { return {tp_.get(), pp_.get(), dp_.get(), kv_.get(), ends_.get()}; }
+  const std::array<std::unique_ptr<Comm>, kAxes>& comms() const { return comms_; }
   void reset_traffic() const {
-    for (Comm* comm : axes()) comm->reset_traffic();
+    for (const auto& comm : comms_) comm->reset_traffic();
   }
 
  private:
   MeshShape shape_;
   MeshCoord coord_;
   HeadShare heads_;
-  std::unique_ptr<Comm> tp_, pp_, dp_, kv_, ends_;
+  std::array<std::unique_ptr<Comm>, kAxes> comms_;  // by Axis
 };
 
 MeshShape mesh_shape(const ParallelConfig& parallel);

@@ -1,4 +1,4 @@
-// Which part of a global tensor a rank holds: all of it, or along one dimension a list of pieces, in local order.
+// Which part of a global tensor a rank holds: all of it, or along one dimension a list of parts, in local order.
 // Sharding by tensor parallelism, optimizer shards and checkpoints speak in these terms. A rank's optimizer shard is a
 // flat range of its local elements; flat_runs says which global elements lie in such a range.
 #pragma once
@@ -11,7 +11,7 @@
 namespace hlat {
 
 // Rows or columns [local, local + count) here are [global, global + count) of the whole.
-struct Piece {
+struct SlicePart {
   int64_t local = 0;
   int64_t global = 0;
   int64_t count = 0;
@@ -28,14 +28,14 @@ struct FlatRun {
 struct Slice {
   Shape global;
   int dim = 0;
-  std::vector<Piece> pieces;
+  std::vector<SlicePart> parts;
 
   static Slice whole(const Shape& global, bool counted);
-  // pieces are given by global position; local positions follow from their order.
-  static Slice of(const Shape& global, int dim, std::vector<Piece> pieces);
+  // parts are given by global position; local positions follow from their order.
+  static Slice of(const Shape& global, int dim, std::vector<SlicePart> parts);
 
   Shape local() const;
-  // The pieces of local elements [begin, end), in order.
+  // The parts of local elements [begin, end), in order.
   std::vector<FlatRun> flat_runs(int64_t begin, int64_t end) const;
 };
 

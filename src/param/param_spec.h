@@ -46,8 +46,8 @@ class ParamBuilder {
                 .tp_whole = true,
                 .tp_partial_grad = sequence_});
   }
-  ParamId add_split(std::string name, const Shape& shape, int dim, std::vector<Piece> pieces, double std) {
-    return add({.name = std::move(name), .slice = Slice::of(shape, dim, std::move(pieces)), .init_std = std});
+  ParamId add_split(std::string name, const Shape& shape, int dim, std::vector<SlicePart> parts, double std) {
+    return add({.name = std::move(name), .slice = Slice::of(shape, dim, std::move(parts)), .init_std = std});
   }
   ParamSpec& spec(ParamId id) { return specs_[static_cast<size_t>(id)]; }
   std::vector<ParamSpec> take() { return std::move(specs_); }

@@ -8,7 +8,7 @@ namespace hlat {
 
 std::vector<AxisTraffic> traffic_of(const Mesh& mesh) {
   std::vector<AxisTraffic> list;
-  for (const Comm* comm : mesh.axes()) list.push_back({comm->name(), comm->size(), comm->traffic()});
+  for (const auto& comm : mesh.comms()) list.push_back({comm->name(), comm->size(), comm->traffic()});
   return list;
 }
 

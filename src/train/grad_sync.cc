@@ -5,7 +5,7 @@
 namespace hlat {
 
 GradSync::GradSync(const ParamStore& params, const Mesh& mesh, bool zero1)
-    : params_(params), mesh_(mesh), zero1_(zero1), groups_in_(params.buckets().size()), queue_(mesh.dp()) {
+    : params_(params), mesh_(mesh), zero1_(zero1), groups_in_(params.buckets().size()), queue_(mesh.along(Axis::dp)) {
   int groups = 0;
   for (ParamId id = 0; id < params.size(); ++id) groups = std::max(groups, params.spec(id).group + 1);
   members_.resize(static_cast<size_t>(groups));
@@ -30,8 +30,8 @@ void GradSync::group_done(int group) {
   for (const ParamId id : members_[g]) {
     const ParamSpec& s = params_.spec(id);
     const Tensor grad = params_.grad(id);
-    if (s.tp_partial_grad) mesh_.tp().all_reduce(grad);
-    if (s.kv_shared_from >= 0) mesh_.kv().all_reduce(grad.rows(s.kv_shared_from, grad.dim(0)));
+    if (s.tp_partial_grad) mesh_.along(Axis::tp).all_reduce(grad);
+    if (s.kv_shared_from >= 0) mesh_.along(Axis::kv).all_reduce(grad.rows(s.kv_shared_from, grad.dim(0)));
   }
   HLAT_CHECK(pending_[bucket] > 0, "group {} is complete twice", group);
   if (--pending_[bucket] == 0 && !params_.buckets()[bucket].ends_shared) reduce(bucket);
@@ -44,7 +44,7 @@ void GradSync::all_done() {
 
 void GradSync::reduce(size_t bucket) {
   if (health_ != nullptr) health_->before_reduction(bucket);
-  if (mesh_.dp().size() == 1) return;
+  if (mesh_.along(Axis::dp).size() == 1) return;
   const Bucket& b = params_.buckets()[bucket];
   queue_.submit([grad = b.grad, own = b.own, zero1 = zero1_](Comm& dp) {
     if (zero1)
@@ -61,14 +61,14 @@ void GradSync::finish() {
       HLAT_CHECK(pending_[i] == 0, "bucket {}: {} groups are not complete", i, pending_[i]);
       continue;
     }
-    mesh_.ends().all_reduce(b.grad);
+    mesh_.along(Axis::ends).all_reduce(b.grad);
     reduce(i);
   }
   queue_.wait_all();
 }
 
 void GradSync::gather(int bucket) {
-  if (!zero1_ || mesh_.dp().size() == 1) return;
+  if (!zero1_ || mesh_.along(Axis::dp).size() == 1) return;
   const Bucket& b = params_.buckets()[static_cast<size_t>(bucket)];
   queue_.submit([weight = b.weight, own = b.own](Comm& dp) { dp.all_gather(weight, weight.rows(own.begin, own.end())); });
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/comm_queue.h"
-#include "train/health.h"
+#include "health/health.h"
 
 namespace hlat {
 

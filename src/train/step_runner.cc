@@ -28,7 +28,7 @@ Sharding sharding_of(const Config& c, const Mesh& mesh) {
 }
 
 int64_t rows_of(const Config& c, const Mesh& mesh) {
-  return TpRegion(mesh.tp(), c.parallel.sequence).rows(c.train.micro_batch * c.train.seq_len);
+  return TpRegion(mesh.along(Axis::tp), c.parallel.sequence).rows(c.train.micro_batch * c.train.seq_len);
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ StepRunner::StepRunner(const Config& config, const Precision& precision, const M
       optimizer_(config.optim, config.run.seed),
       sync_(params_, mesh, config.parallel.zero1),
       health_(params_, mesh, config.parallel.zero1, config.parallel.health_every, ops, device, memory[Purpose::io]),
-      links_(mesh.pp(), memory[Purpose::comm], precision.compute, {rows_of(config, mesh), config.model.hidden},
+      links_(mesh.along(Axis::pp), memory[Purpose::comm], precision.compute, {rows_of(config, mesh), config.model.hidden},
              static_cast<int>(config.parallel.chunks)) {
   Region& io = memory[Purpose::io];
   mesh.reserve(memory[Purpose::comm]);
@@ -93,7 +93,7 @@ Ctx StepRunner::context(bool accumulate, int64_t seq) {
              .memory = memory_,
              .params = params_,
              .tape = tape_,
-             .tp = {mesh_.tp(), config_.parallel.sequence},
+             .tp = {mesh_.along(Axis::tp), config_.parallel.sequence},
              .attention = shape,
              .rope = rope_.rows(0, seq),
              .norm_eps = config_.model.norm_eps,
@@ -162,15 +162,15 @@ void StepRunner::micro_step(Tensor ids, Tensor targets, bool accumulate) {
 Tensor StepRunner::total(size_t index) const { return totals_.rows(static_cast<int64_t>(index), static_cast<int64_t>(index) + 1); }
 
 void StepRunner::sum_over_ranks(Tensor t, bool over_tp, bool over_dp) {
-  if (over_tp) mesh_.tp().all_reduce(t);
-  if (over_dp) mesh_.dp().all_reduce(t);
-  mesh_.pp().all_reduce(t);
+  if (over_tp) mesh_.along(Axis::tp).all_reduce(t);
+  if (over_dp) mesh_.along(Axis::dp).all_reduce(t);
+  mesh_.along(Axis::pp).all_reduce(t);
 }
 
 // Only the queue's work on dp goes on beside the computation.
 StepRunner::CommTime StepRunner::comm_time() const {
   double all = 0;
-  for (const Comm* comm : mesh_.axes()) all += comm->traffic().seconds();
+  for (const auto& comm : mesh_.comms()) all += comm->traffic().seconds();
   return {all, all - sync_.queue().busy_s() + sync_.queue().waited_s()};
 }
 

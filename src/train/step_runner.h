@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "config/config.h"
+#include "health/health.h"
 #include "model/llama.h"
+#include "model/pipeline_links.h"
 #include "ops/device.h"
 #include "optim/adamw.h"
-#include "parallel/schedule.h"
+#include "parallel/pipeline_schedule.h"
 #include "train/grad_sync.h"
-#include "train/health.h"
-#include "train/pipeline_links.h"
 
 namespace hlat {
 

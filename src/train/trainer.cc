@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "base/format.h"
-#include "optim/schedule.h"
-#include "train/sample.h"
+#include "eval/sample_text.h"
+#include "optim/learning_rate.h"
 
 namespace hlat {
 
@@ -53,7 +53,7 @@ std::unique_ptr<Loader> make_loader(const Config& config, const Dataset& data, c
 
 Ledger read_ledger(const Dataset& data, const Loader* loader, const Mesh& mesh) {
   const std::vector<LaneState> states = loader == nullptr ? std::vector<LaneState>{} : loader->states();
-  return ledger_of(data.train(), states, [&](double v) { return sum_over(mesh.dp(), v); });
+  return ledger_of(data.train(), states, [&](double v) { return sum_over(mesh.along(Axis::dp), v); });
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ class Run {
     const double lr = learning_rate(config_.optim, step, end);
     const StepResult r = runner_.step(step, lr, fill);
     StepMetrics m = metrics(step, lr, r, seconds_between(begin, Clock::now()));
-    m.floor = sum_over(mesh_.dp(), floor) / static_cast<double>(runner_.micros() * mesh_.shape().dp);
+    m.floor = sum_over(mesh_.along(Axis::dp), floor) / static_cast<double>(runner_.micros() * mesh_.shape().dp);
     const bool look = looks(step);
     if (look) {
       const ValidationResult v = validated_ = validation_->run(runner_);
@@ -121,7 +121,7 @@ class Run {
     summary.planned = plan_.memory;
     summary.used = planned_.memory().high_water();
     if (out_.folder != nullptr && mesh_.shape().tp == 1 && mesh_.shape().pp == 1)
-      summary.samples = sample_texts(runner_, config_, data_.tokenizer(), data_.marks().eos, config_.run.sample_lines);
+      summary.samples = sample_texts(runner_, config_, data_.tokenizer(), data_.special().eos, config_.run.sample_lines);
     return summary;
   }
 

@@ -7,10 +7,10 @@
 
 #include "data/dataset.h"
 #include "data/ledger.h"
-#include "train/progress.h"
-#include "train/run_folder.h"
+#include "eval/validation.h"
+#include "record/progress.h"
+#include "record/run_folder.h"
 #include "train/step_runner.h"
-#include "train/validation.h"
 
 namespace hlat {
 

@@ -32,7 +32,7 @@ std::vector<std::string> some_documents(size_t count, uint64_t seed) {
                                                   "\u007f"};
   std::vector<std::string> texts(count);
   for (size_t i = 0; i < count; ++i) {
-    Stream random({.seed = seed, .stream = i, .purpose = Noise::data, .step = 0});
+    RandomStream random({.seed = seed, .stream = i, .purpose = Noise::data, .step = 0});
     const uint64_t words = random.below(i % 10 == 9 ? 20000 : 300);
     for (uint64_t w = 0; w < words; ++w) texts[i] += kWords[random.below(kWords.size())];
   }

@@ -63,7 +63,8 @@ std::string Layout::name() const {
 
 void lane_batch(const Config& c, int64_t step, int64_t first, int32_t* inputs, int32_t* targets) {
   for (int64_t r = 0; r < c.train.micro_batch; ++r) {
-    Stream s({.seed = 5, .stream = hash_name("batch"), .purpose = Noise::data, .step = static_cast<uint32_t>(step * 1000 + first + r)});
+    RandomStream s(
+        {.seed = 5, .stream = hash_name("batch"), .purpose = Noise::data, .step = static_cast<uint32_t>(step * 1000 + first + r)});
     for (int64_t t = 0; t < c.train.seq_len; ++t) {
       *inputs++ = static_cast<int32_t>(s.below(static_cast<uint64_t>(c.model.vocab)));
       *targets++ = static_cast<int32_t>(s.below(static_cast<uint64_t>(c.model.vocab)));

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "backend/null/null_ops.h"
-#include "support/conformance.h"
+#include "ops/conformance.h"
 
 namespace hlat {
 

@@ -26,7 +26,7 @@ inline Config tiny_config() {
 // Deterministic tokens in [0, vocab) for the micro-batch of a step that starts with lane `first`.
 inline void random_batch(const Config& c, int64_t step, int64_t first, int32_t* inputs, int32_t* targets) {
   const int64_t n = c.train.micro_batch * c.train.seq_len;
-  Stream s({.seed = 5, .stream = hash_name("batch"), .purpose = Noise::data, .step = static_cast<uint32_t>(step * 1000 + first)});
+  RandomStream s({.seed = 5, .stream = hash_name("batch"), .purpose = Noise::data, .step = static_cast<uint32_t>(step * 1000 + first)});
   for (int64_t i = 0; i < n; ++i) {
     inputs[i] = static_cast<int32_t>(s.below(static_cast<uint64_t>(c.model.vocab)));
     targets[i] = static_cast<int32_t>(s.below(static_cast<uint64_t>(c.model.vocab)));

@@ -3,8 +3,8 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/null/null_ops.h"
+#include "ops/ref_ops.h"
 #include "support/one_rank.h"
-#include "support/ref_ops.h"
 #include "train/step_runner.h"
 
 namespace hlat {

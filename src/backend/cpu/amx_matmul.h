@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/cpu/kernels/table.h"
-#include "base/parallel.h"
+#include "base/threads.h"
 #include "ops/ops.h"
 
 namespace hlat {

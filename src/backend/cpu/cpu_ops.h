@@ -6,7 +6,7 @@
 
 #include "backend/cpu/isa.h"
 #include "backend/cpu/matmul.h"
-#include "base/parallel.h"
+#include "base/threads.h"
 #include "ops/ops.h"
 
 namespace hlat {

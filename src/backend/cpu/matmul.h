@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "backend/cpu/kernels/table.h"
-#include "base/parallel.h"
+#include "base/threads.h"
 #include "ops/ops.h"
 
 namespace hlat {

@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "backend/cuda/attention.h"
-#include "backend/cuda/matmul.h"
+#include "backend/cuda/attention/attention.h"
+#include "backend/cuda/matmul/matmul.h"
 #include "ops/ops.h"
 
 namespace hlat {
@@ -58,9 +58,9 @@ class CudaOps final : public Ops {
   void do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) override {
     context_->attention.backward(dqkv, dout, out, lse, qkv, s, scratch);
   }
-  void do_attention_bwd_turned(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, AttentionShape s,
-                               Tensor scratch) override {
-    if (!context_->attention.turns_back(s, qkv.dtype)) return Ops::do_attention_bwd_turned(dqkv, dout, out, lse, qkv, rope, s, scratch);
+  void do_attention_bwd_rope(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, AttentionShape s,
+                             Tensor scratch) override {
+    if (!context_->attention.turns_back(s, qkv.dtype)) return Ops::do_attention_bwd_rope(dqkv, dout, out, lse, qkv, rope, s, scratch);
     context_->attention.backward(dqkv, dout, out, lse, qkv, s, scratch, rope);
   }
   void do_swiglu(Tensor y, Tensor gu) override;

@@ -1,4 +1,4 @@
-// NCCL knows no tags, and a send may last until its receive is there. So each lane of each neighbour has a communicator and a stream of
+// NCCL knows no tags, and a send may last until its receive is there. So each channel of each neighbour has a communicator and a stream of
 // its own (open_ring): no message waits behind another that its receiver wants later. NCCL connects ranks at the first operation, for
 // which the host waits until the peer has come to it too. So each group and link has a first one when it is made, where all are.
 #include "comm/nccl/nccl_comm.h"
@@ -81,7 +81,7 @@ class NcclComm final : public Comm {
   std::vector<std::byte> host_staging_;
   Region host_region_;
   std::unique_ptr<NcclGroup> group_;                                        // none in a group of one
-  std::map<std::tuple<int, int, bool>, std::unique_ptr<NcclGroup>> links_;  // by lane, peer and whether it sends
+  std::map<std::tuple<int, int, bool>, std::unique_ptr<NcclGroup>> links_;  // by channel, peer and whether it sends
   std::map<uint64_t, Pending> pending_;
   uint64_t next_id_ = 1;
   bool beside_ = false;
@@ -109,31 +109,31 @@ void NcclComm::do_reserve(Region& /*region*/) {
 // All ranks go through the links of the ring in one order, and each makes those that it is an end of: nobody waits in a circle.
 void NcclComm::open_ring() {
   if (size() == 1) return;
-  for (const int lane : {0, 1})
+  for (const int channel : {0, 1})
     for (int from = 0; from < size(); ++from) {
-      const int to = (from + (lane == 0 ? 1 : size() - 1)) % size();
+      const int to = (from + (channel == 0 ? 1 : size() - 1)) % size();
       if (rank() != from && rank() != to) continue;
       const bool sends = rank() == from;
       ncclUniqueId id{};
       if (sends) HLAT_NCCL(Nccl::get().GetUniqueId(&id));
-      Request request = sends ? host_->send(words(id), to, lane) : host_->recv(words(id), from, lane);
+      Request request = sends ? host_->send(words(id), to, channel) : host_->recv(words(id), from, channel);
       host_->wait(request);
-      auto link =
-          std::make_unique<NcclGroup>(shared_, id, sends ? 0 : 1, 2, fmt::format("{} lane {} from rank {} to {}", name(), lane, from, to));
+      auto link = std::make_unique<NcclGroup>(shared_, id, sends ? 0 : 1, 2,
+                                              fmt::format("{} channel {} from rank {} to {}", name(), channel, from, to));
       if (sends)
         link->send(shared_.spare, NcclShared::kSpareBytes, 1);
       else
         link->recv(shared_.spare, NcclShared::kSpareBytes, 0);
       link->wait();
-      links_[{lane, sends ? to : from, sends}] = std::move(link);
+      links_[{channel, sends ? to : from, sends}] = std::move(link);
     }
 }
 
 template <class Body>
 uint64_t NcclComm::message(int peer, int tag, bool sends, const Body& body) {
-  const auto found = links_.find({tag / kLaneTags, peer, sends});
-  HLAT_CHECK(found != links_.end(), "{}: no link {} rank {} on lane {}: only neighbours in the ring have them", where(),
-             sends ? "to" : "from", peer, tag / kLaneTags);
+  const auto found = links_.find({tag / kChannelTags, peer, sends});
+  HLAT_CHECK(found != links_.end(), "{}: no link {} rank {} on channel {}: only neighbours in the ring have them", where(),
+             sends ? "to" : "from", peer, tag / kChannelTags);
   NcclGroup& link = *found->second;
   link.after_work();
   body(link);

@@ -22,22 +22,22 @@ class DecoderReader {
   void read(const JsonNode& node) {
     const std::string type = node.text("type");
     if (type == "Sequence") {
-      node.only({"type", "decoders"});
+      node.allow_keys({"type", "decoders"});
       node.at("decoders").each([this](const JsonNode& n) { read(n); });
     } else if (type == "ByteLevel") {
-      node.only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+      node.allow_keys({"type", "add_prefix_space", "trim_offsets", "use_regex"});
       if (changed_) node.refuse("a ByteLevel decoder after others is not supported");
       for (std::string& b : decoder_.bytes) b = bytes_of_printable(b).value_or(b);
     } else if (type == "Replace") {
       read_replace(node);
     } else if (type == "ByteFallback") {
-      node.only({"type"});
+      node.allow_keys({"type"});
       for (size_t i = 0; i < decoder_.bytes.size(); ++i) {
         const auto byte = byte_of_token(decoder_.bytes[i]);
         if (byte) decoder_.bytes[i] = std::string(1, static_cast<char>(*byte));
       }
     } else if (type == "Fuse") {
-      node.only({"type"});
+      node.allow_keys({"type"});
       fused_ = true;
     } else if (type == "Strip") {
       read_strip(node);
@@ -54,14 +54,14 @@ class DecoderReader {
 
  private:
   void read_replace(const JsonNode& node) {
-    node.only({"type", "pattern", "content"});
+    node.allow_keys({"type", "pattern", "content"});
     const JsonNode pattern = node.at("pattern");
     if (fused_ || !pattern.has("String") || pattern.text("String").empty()) node.refuse("only text in single tokens can be replaced");
     for (std::string& b : decoder_.bytes) b = replace_all(b, pattern.text("String"), node.text("content"));
   }
 
   void read_strip(const JsonNode& node) {
-    node.only({"type", "content", "start", "stop"});
+    node.allow_keys({"type", "content", "start", "stop"});
     const std::string content = node.text("content");
     const int64_t start = node.has("start") ? node.at("start").integer() : 0;
     const int64_t stop = node.has("stop") ? node.at("stop").integer() : 0;
@@ -72,7 +72,7 @@ class DecoderReader {
   }
 
   void read_metaspace(const JsonNode& node) {
-    node.only({"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"});
+    node.allow_keys({"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"});
     const std::string mark = node.text("replacement");
     if (changed_ || mark != kSpaceMark) node.refuse("only U+2581 as a replacement, and no other decoder before it, is supported");
     for (std::string& b : decoder_.bytes) b = replace_all(b, mark, " ");

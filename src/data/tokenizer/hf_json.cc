@@ -50,8 +50,8 @@ void read_merges(const JsonNode& node, ModelSection& out) {
 
 ModelSection read_model(const JsonNode& node) {
   if (node.has("type") && node.text("type") != "BPE") node.refuse(fmt::format("type '{}' is not supported; BPE is", node.text("type")));
-  node.only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback",
-             "ignore_merges", "vocab", "merges"});
+  node.allow_keys({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback",
+                   "ignore_merges", "vocab", "merges"});
   if (node.has("dropout") && node.at("dropout").json() != 0) node.refuse("dropout is not supported: ids would be random");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (node.has(key) && !node.text(key).empty()) node.refuse(fmt::format("{} '{}' is not supported", key, node.text(key)));
@@ -83,7 +83,7 @@ AddedSection read_added(const JsonNode& root, const Normalizer& normalizer, Voca
   if (!root.has("added_tokens")) return out;
   int64_t next = vocab.size();
   root.at("added_tokens").each([&](const JsonNode& node) {
-    node.only({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
+    node.allow_keys({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
     AddedToken token{.text = node.text("content"),
                      .single_word = node.flag("single_word", false),
                      .lstrip = node.flag("lstrip", false),
@@ -192,7 +192,8 @@ std::unique_ptr<Tokenizer> read_hf_json(std::string_view content) {
     fail("not JSON: {}", e.what());
   }
   const JsonNode root(json, "tokenizer");
-  root.only({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model"});
+  root.allow_keys(
+      {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model"});
   for (const char* key : {"truncation", "padding"})
     if (root.has(key)) root.refuse(fmt::format("'{}' is not supported: documents stay whole", key));
 

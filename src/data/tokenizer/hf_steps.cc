@@ -9,23 +9,23 @@ namespace {
 // A pattern that is plain text; the regex kind only where `allow_regex` gives a place for it.
 std::string literal(const JsonNode& pattern) {
   if (!pattern.has("String")) pattern.refuse("only a pattern of kind String is supported here");
-  pattern.only({"String"});
+  pattern.allow_keys({"String"});
   return pattern.text("String");
 }
 
 void add_normalizer(const JsonNode& node, std::vector<NormalizerStep>& steps) {
   const std::string type = node.text("type");
   if (type == "Sequence") {
-    node.only({"type", "normalizers"});
+    node.allow_keys({"type", "normalizers"});
     node.at("normalizers").each([&](const JsonNode& n) { add_normalizer(n, steps); });
   } else if (type == "NFC") {
-    node.only({"type"});
+    node.allow_keys({"type"});
     steps.push_back({NormalizerStep::nfc, "", ""});
   } else if (type == "Prepend") {
-    node.only({"type", "prepend"});
+    node.allow_keys({"type", "prepend"});
     steps.push_back({NormalizerStep::prepend, "", node.text("prepend")});
   } else if (type == "Replace") {
-    node.only({"type", "pattern", "content"});
+    node.allow_keys({"type", "pattern", "content"});
     const std::string from = literal(node.at("pattern"));
     if (from.empty()) node.refuse("an empty pattern is not supported");
     steps.push_back({NormalizerStep::replace, from, node.text("content")});
@@ -54,10 +54,10 @@ std::string escaped(std::string_view text) {
 }
 
 SplitStep read_split(const JsonNode& node) {
-  node.only({"type", "pattern", "behavior", "invert"});
+  node.allow_keys({"type", "pattern", "behavior", "invert"});
   SplitStep step{.kind = SplitStep::regex, .behavior = read_behavior(node), .invert = node.flag("invert", false)};
   const JsonNode pattern = node.at("pattern");
-  pattern.only({"String", "Regex"});
+  pattern.allow_keys({"String", "Regex"});
   const std::string text = pattern.has("String") ? escaped(pattern.text("String")) : pattern.text("Regex");
   if (text.empty()) pattern.refuse("an empty pattern is not supported");
   // These match all of any text, so nothing is between the matches.
@@ -70,14 +70,14 @@ SplitStep read_split(const JsonNode& node) {
 }
 
 void add_byte_level(const JsonNode& node, PreTokenizerSection& out) {
-  node.only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+  node.allow_keys({"type", "add_prefix_space", "trim_offsets", "use_regex"});
   out.byte_level = true;
   if (node.flag("add_prefix_space", true)) out.steps.push_back({.kind = SplitStep::prefix_space, .prefix = SplitStep::Prefix::always});
   if (node.flag("use_regex", true)) out.steps.push_back({.kind = SplitStep::gpt2});
 }
 
 void add_metaspace(const JsonNode& node, PreTokenizerSection& out) {
-  node.only({"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"});
+  node.allow_keys({"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"});
   if (node.text("replacement") != kSpaceMark) node.refuse("a replacement other than U+2581 is not supported");
   const std::string scheme = node.has("prepend_scheme")            ? node.text("prepend_scheme")
                              : node.flag("add_prefix_space", true) ? "always"
@@ -97,7 +97,7 @@ void add_pre_tokenizer(const JsonNode& node, PreTokenizerSection& out) {
   if (out.byte_level || out.space_marks) node.refuse("a pre-tokenizer after ByteLevel or Metaspace is not supported");
   const std::string type = node.text("type");
   if (type == "Sequence") {
-    node.only({"type", "pretokenizers"});
+    node.allow_keys({"type", "pretokenizers"});
     node.at("pretokenizers").each([&](const JsonNode& n) { add_pre_tokenizer(n, out); });
   } else if (type == "ByteLevel") {
     add_byte_level(node, out);
@@ -106,7 +106,7 @@ void add_pre_tokenizer(const JsonNode& node, PreTokenizerSection& out) {
   } else if (type == "Split") {
     out.steps.push_back(read_split(node));
   } else if (type == "Digits") {
-    node.only({"type", "individual_digits"});
+    node.allow_keys({"type", "individual_digits"});
     out.steps.push_back({.kind = node.flag("individual_digits", false) ? SplitStep::each_digit : SplitStep::digits});
   } else {
     node.refuse(fmt::format("pre-tokenizer '{}' is not supported; ByteLevel, Split, Digits, Metaspace and Sequence are", type));

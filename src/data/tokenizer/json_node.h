@@ -48,7 +48,7 @@ class JsonNode {
   }
 
   // Keys other than these are an Error, unless null.
-  void only(std::initializer_list<std::string_view> keys) const {
+  void allow_keys(std::initializer_list<std::string_view> keys) const {
     if (!json_.is_object()) refuse("must be an object");
     for (const auto& [key, value] : json_.items())
       if (!value.is_null() && std::find(keys.begin(), keys.end(), key) == keys.end()) refuse(fmt::format("'{}' is not supported", key));

@@ -1,0 +1,42 @@
+// Causal attention on CUDA: on Hopper GPUs our backward for head sizes 64 and 128; else cuDNN's where it takes the shape (bf16, head sizes
+// it knows), else our plain kernels. All keep the same lse, so one may do the forward and another the backward. The backward is
+// deterministic unless asked otherwise.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend/cuda/attention/cudnn_attention.h"
+#include "ops/ops.h"
+
+namespace hlat {
+
+class CudaAttention {
+ public:
+  enum class Use { automatic, library, own };  // library: not the Hopper kernel; own: only the plain kernels
+  explicit CudaAttention(cudaStream_t stream, bool deterministic = true, Use use = Use::automatic);
+  ~CudaAttention();
+  CudaAttention(const CudaAttention&) = delete;
+  CudaAttention& operator=(const CudaAttention&) = delete;
+
+  // Exact; the first question about a shape builds cuDNN's plan for it.
+  size_t scratch(const AttentionShape& s, DType dtype, bool backward) const;
+  void forward(Tensor out, Tensor lse, Tensor qkv, const AttentionShape& s, Tensor scratch);
+  // With rope, where turns_back(): dq and dk turned back by the table's angles.
+  void backward(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, const AttentionShape& s, Tensor scratch, Tensor rope = {});
+  bool turns_back(const AttentionShape& s, DType dtype) const { return by_hopper(s, dtype); }
+
+  std::string describe() const;  // "cuDNN 9.19.0", "own kernels (without cuDNN: ...)"
+  // Who computes a shape: "Hopper", "cuDNN", "own: what cuDNN said".
+  std::string describe(const AttentionShape& s, DType dtype, bool backward) const;
+
+ private:
+  bool by_hopper(const AttentionShape& s, DType dtype) const;  // the backward
+  bool by_cudnn(const AttentionShape& s, DType dtype, bool backward) const;
+
+  cudaStream_t stream_;
+  Use use_;
+  std::unique_ptr<CudnnAttention> cudnn_;  // null when not to be used
+};
+
+}  // namespace hlat

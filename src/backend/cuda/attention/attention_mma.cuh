@@ -1,0 +1,138 @@
+// Pieces of the attention kernels on tensor cores: bf16 products with f32 sums by mma.sync, 16 x 8 results from 16 terms at a time.
+// A block is 4 warps; each warp owns 16 rows of a 64-row tile. Tiles lie in shared memory as bf16, a row kHead + 8 long, so that the
+// eight rows an ldmatrix reads lie in different banks.
+// Of a 16 x 8 result, lane 4 g + t holds columns 2t and 2t + 1 of row g (x[0], x[1]) and of row g + 8 (x[2], x[3]).
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include "backend/cuda/attention/attention_kernel.h"
+
+namespace hlat::mma {
+
+using bf16 = __nv_bfloat16;
+constexpr int kThreads = 128;
+constexpr int kRows = 64;  // of the tile a block owns
+constexpr float kLog2e = 1.44269504088896341f;
+
+__device__ inline int lane() { return static_cast<int>(threadIdx.x) % 32; }
+__device__ inline int warp() { return static_cast<int>(threadIdx.x) / 32; }
+
+__device__ inline uint32_t pack(float low, float high) {
+  uint32_t bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+}
+
+__device__ inline void ldmatrix(uint32_t (&r)[4], const bf16* p) {
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(p));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address));
+}
+__device__ inline void ldmatrix_transposed(uint32_t (&r)[4], const bf16* p) {
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(p));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address));
+}
+__device__ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// x[j] += rows a[16 from a] times rows b[8 j ...] over the head: scores of 16 rows by 8 kTiles rows.
+template <int kHead, int kTiles>
+__device__ inline void dot_rows(float (&x)[kTiles][4], const bf16* a, const bf16* b) {
+  constexpr int kPitch = kHead + 8;
+#pragma unroll
+  for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) x[j][i] = 0;
+#pragma unroll
+  for (int k = 0; k < kHead; k += 16) {
+    uint32_t left[4];
+    ldmatrix(left, a + (lane() % 16) * kPitch + k + lane() / 16 * 8);
+#pragma unroll
+    for (int j = 0; j < kTiles; j += 2) {
+      uint32_t right[4];
+      ldmatrix(right, b + (8 * j + lane() % 8 + lane() / 16 * 8) * kPitch + k + lane() / 8 % 2 * 8);
+      multiply_add(x[j], left, right[0], right[1]);
+      multiply_add(x[j + 1], left, right[2], right[3]);
+    }
+  }
+}
+
+// sum += w t: w is 16 x 8 kTiles weights in registers, rounded to bf16; t has 8 kTiles rows.
+template <int kHead, int kTiles>
+__device__ inline void add_weighted(float (&sum)[kHead / 8][4], const float (&w)[kTiles][4], const bf16* t) {
+  constexpr int kPitch = kHead + 8;
+#pragma unroll
+  for (int j = 0; j < kTiles; j += 2) {
+    const uint32_t left[4] = {pack(w[j][0], w[j][1]), pack(w[j][2], w[j][3]), pack(w[j + 1][0], w[j + 1][1]),
+                              pack(w[j + 1][2], w[j + 1][3])};
+#pragma unroll
+    for (int n = 0; n < kHead; n += 16) {
+      uint32_t right[4];
+      ldmatrix_transposed(right, t + (8 * j + lane() % 8 + lane() / 8 % 2 * 8) * kPitch + n + lane() / 16 * 8);
+      multiply_add(sum[n / 8], left, right[0], right[1]);
+      multiply_add(sum[n / 8 + 1], left, right[2], right[3]);
+    }
+  }
+}
+
+// kCount rows from token `first` on; zeros past the sequence and past the head.
+template <int kHead, int kCount>
+__device__ inline void load_tile(bf16* tile, const bf16* from, int64_t row, int64_t first, const OwnAttention& s) {
+  constexpr int kPieces = kHead / 8;
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x); i < kCount * kPieces; i += kThreads) {
+    const int r = i / kPieces, c = i % kPieces * 8;
+    uint4 piece = make_uint4(0, 0, 0, 0);
+    if (first + r < s.seq && c < s.head_dim) piece = *reinterpret_cast<const uint4*>(from + (first + r) * row + c);
+    *reinterpret_cast<uint4*>(tile + r * (kHead + 8) + c) = piece;
+  }
+}
+
+// The warp's 16 rows, times a factor per row (of g and of g + 8).
+template <int kHead>
+__device__ inline void store_rows(bf16* to, int64_t row, int64_t first, const float (&sum)[kHead / 8][4], float low, float high,
+                                  const OwnAttention& s) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int64_t token = first + warp() * 16 + lane() / 4 + 8 * half;
+    const float factor = half == 0 ? low : high;
+    if (token >= s.seq) continue;
+#pragma unroll
+    for (int n = 0; n < kHead / 8; ++n) {
+      const int column = 8 * n + lane() % 4 * 2;
+      if (column < s.head_dim)
+        *reinterpret_cast<uint32_t*>(to + token * row + column) = pack(sum[n][2 * half] * factor, sum[n][2 * half + 1] * factor);
+    }
+  }
+}
+
+// Where a head lies in packed rows, and in rows of outputs.
+struct Layout {
+  int64_t row, out_row;
+  int64_t b, h, kv;
+  const OwnAttention& s;
+  __device__ Layout(const OwnAttention& x, int64_t batch, int64_t head, int64_t kv_head)
+      : row((x.heads + 2 * x.kv_heads) * x.head_dim), out_row(x.heads * x.head_dim), b(batch), h(head), kv(kv_head), s(x) {}
+  __device__ int64_t q() const { return b * s.seq * row + h * s.head_dim; }
+  __device__ int64_t k() const { return b * s.seq * row + (s.heads + kv) * s.head_dim; }
+  __device__ int64_t v() const { return b * s.seq * row + (s.heads + s.kv_heads + kv) * s.head_dim; }
+  __device__ int64_t out() const { return b * s.seq * out_row + h * s.head_dim; }
+  __device__ int64_t stat() const { return (b * s.heads + h) * s.seq; }
+};
+
+template <class Kernel>
+cudaError_t launch(Kernel kernel, int64_t blocks, size_t shared, cudaStream_t stream, const OwnAttention& x) {
+  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+  if (error != cudaSuccess) return error;
+  kernel<<<static_cast<unsigned>(blocks), kThreads, shared, stream>>>(x);
+  return cudaGetLastError();
+}
+
+}  // namespace hlat::mma

@@ -1,0 +1,28 @@
+#include "backend/cuda/matmul/cublaslt.h"
+
+#include <dlfcn.h>
+
+#include "base/shared_library.h"
+
+namespace hlat {
+
+const CublasLt& CublasLt::get() {
+  static const CublasLt table = [] {
+    std::string why;
+    void* library = open_library("libcublasLt.so.13", HLAT_CUDA_LIBRARIES, why);
+    if (library == nullptr) fail("the CUDA backend needs cuBLASLt 13: {}", why);
+    CublasLt t;
+    const auto find = [&](const char* name) {
+      void* symbol = dlsym(library, name);
+      if (symbol == nullptr) fail("libcublasLt has no {}", name);
+      return symbol;
+    };
+#define HLAT_CUBLASLT_FIND(name) t.name = reinterpret_cast<decltype(t.name)>(find("cublasLt" #name));
+    HLAT_CUBLASLT_FUNCTIONS(HLAT_CUBLASLT_FIND)
+#undef HLAT_CUBLASLT_FIND
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace hlat

@@ -1,0 +1,156 @@
+#include "backend/cuda/matmul/matmul.h"
+
+#include <algorithm>
+
+#include "backend/cuda/cuda_check.h"
+#include "backend/cuda/matmul/matmul_plain.h"
+#include "backend/cuda/matmul/matmul_problem.h"
+
+namespace hlat {
+
+namespace {
+
+constexpr size_t kWorkspace = size_t{32} << 20;
+constexpr double kWorthMeasuring = 1 << 24;  // multiplications: less is over before a launch is
+
+std::string device_name() {
+  int device = 0;
+  cudaDeviceProp properties{};
+  HLAT_CUDA(cudaGetDevice(&device));
+  HLAT_CUDA(cudaGetDeviceProperties(&properties, device));
+  return fmt::format("{}, {} multiprocessors", properties.name, properties.multiProcessorCount);
+}
+
+std::string version_of(size_t v) { return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100); }
+
+bool capturing(cudaStream_t stream) {
+  cudaStreamCaptureStatus status{};
+  HLAT_CUDA(cudaStreamIsCapturing(stream, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+struct Key {
+  MatmulShape s;
+  int64_t ldc, lda, ldb;
+  uint32_t align_c, align_a, align_b;
+
+  auto tied() const {
+    return std::tie(s.m, s.n, s.k, s.trans_a, s.trans_b, s.accumulate, s.a, s.c, ldc, lda, ldb, align_c, align_a, align_b);
+  }
+  bool operator<(const Key& other) const { return tied() < other.tied(); }
+  std::string str() const {
+    return fmt::format("{}x{}x{} {}{}{} {} {} ld {} {} {} align {} {} {}", s.m, s.n, s.k, s.trans_a ? 't' : 'n', s.trans_b ? 't' : 'n',
+                       s.accumulate ? " +=" : "", name_of(s.a), name_of(s.c), ldc, lda, ldb, align_c, align_a, align_b);
+  }
+};
+
+struct Plan {
+  std::unique_ptr<MatmulProblem> problem;
+  std::optional<MatmulChoice> choice;  // none: the plain kernel
+  cublasLtMatmulAlgo_t algo{};
+};
+
+}  // namespace
+
+struct CudaMatmul::Library {
+  cudaStream_t stream;
+  cublasLtHandle_t handle = nullptr;
+  std::string machine, version;
+  MatmulChoices choices;
+  std::map<Key, Plan> plans;
+  const Plan* latest = nullptr;
+  std::string latest_text;
+  int64_t measured = 0;
+
+  Library(cudaStream_t on, std::string cache_dir)
+      : stream(on), machine(device_name()), version(version_of(CublasLt::get().GetVersion())), choices(std::move(cache_dir)) {
+    HLAT_CUBLASLT(CublasLt::get().Create(&handle));
+  }
+  ~Library() {
+    plans.clear();
+    CublasLt::get().Destroy(handle);
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  std::optional<MatmulChoice> choose(const Key& key, const MatmulProblem& problem, const MatmulOperands& x) {
+    const std::string name = fmt::format("{}|cuBLASLt {}|{}", machine, version, key.str());
+    std::optional<MatmulChoice> stored = choices.find(name);
+    if (stored && problem.accepts(*stored, x.workspace_bytes)) return stored;
+    const double work = static_cast<double>(key.s.m) * static_cast<double>(key.s.n) * static_cast<double>(key.s.k);
+    if (work < kWorthMeasuring || !choices.on_disk() || capturing(stream)) {
+      const auto proposals = problem.candidates(x.workspace_bytes);
+      return proposals.empty() ? std::nullopt : std::optional(proposals.front());
+    }
+    std::optional<MatmulChoice> best = measure(problem, x, key.s.accumulate, stream);
+    ++measured;
+    if (best && best->microseconds > 0) {
+      MatmulChoice agreed = choices.add(name, *best, stored.has_value());
+      if (problem.accepts(agreed, x.workspace_bytes)) best = agreed;
+    }
+    return best;
+  }
+
+  Plan& plan(const MatmulShape& s, const MatmulOperands& x) {
+    const auto ld = [](const Tensor& t) { return std::max(t.stride[0], t.dim(1)); };
+    const Key key{s, ld(x.c), ld(x.a), ld(x.b), alignment_of(x.c), alignment_of(x.a), alignment_of(x.b)};
+    const auto found = plans.find(key);
+    if (found != plans.end()) return found->second;
+    Plan p;
+    p.problem = std::make_unique<MatmulProblem>(handle, stream, s, x);
+    p.choice = choose(key, *p.problem, x);
+    if (p.choice) p.algo = algo_of(*p.choice);
+    return plans.emplace(key, std::move(p)).first->second;
+  }
+};
+
+CudaMatmul::CudaMatmul(cudaStream_t stream, std::string cache_dir) : library_(std::make_unique<Library>(stream, std::move(cache_dir))) {}
+CudaMatmul::~CudaMatmul() = default;
+
+// Splitting k takes a partial c per split; small products need less than the full workspace.
+size_t CudaMatmul::scratch(const MatmulShape& s) const {
+  if (s.m == 0 || s.n == 0 || s.k == 0) return 0;
+  const size_t parts = (size_t{1} << 20) + static_cast<size_t>(s.m) * static_cast<size_t>(s.n) * 8 * sizeof(float);
+  return std::min(kWorkspace, parts);
+}
+
+void CudaMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) { run_add(c, a, b, c, s, scratch); }
+
+void CudaMatmul::run_add(Tensor c, Tensor a, Tensor b, Tensor residual, const MatmulShape& s, Tensor scratch) {
+  if (s.m == 0 || s.n == 0) return;
+  HLAT_CHECK(s.a == s.b && (s.a == DType::bf16 || s.a == DType::f32) && (s.c == s.a || s.c == DType::f32), "matmul on CUDA: {} x {} to {}",
+             name_of(s.a), name_of(s.b), name_of(s.c));
+  if (residual.data != c.data && alignment_of(residual) != alignment_of(c)) {  // one description has to fit both
+    HLAT_CUDA(cudaMemcpyAsync(c.data, residual.data, c.bytes(), cudaMemcpyDeviceToDevice, library_->stream));
+    residual = c;
+  }
+  const MatmulOperands x{residual, a, b, scratch.data, scratch.defined() ? std::min(scratch.bytes(), this->scratch(s)) : 0};
+  Plan& p = library_->plan(s, x);
+  library_->latest = &p;
+  if (p.choice) {
+    const cublasStatus_t status = p.problem->call(p.algo, c.data, x);
+    const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
+    if (!refused) return HLAT_CUBLASLT(status);
+    p.choice.reset();  // proposed, but not for these operands after all
+  }
+  if (residual.data != c.data) HLAT_CUDA(cudaMemcpyAsync(c.data, residual.data, c.bytes(), cudaMemcpyDeviceToDevice, library_->stream));
+  HLAT_CUDA(plain_matmul(library_->stream, {c.data, a.data, b.data, s.m, s.n, s.k, c.stride[0], a.stride[0], b.stride[0], s.trans_a,
+                                            s.trans_b, s.accumulate, s.a == DType::bf16, s.c == DType::bf16}));
+}
+
+std::string CudaMatmul::describe() const {
+  const MatmulChoices& choices = library_->choices;
+  std::string text = "cuBLASLt " + library_->version;
+  if (!choices.problem().empty()) return text + ", choices not kept: " + choices.problem();
+  if (choices.on_disk() && choices.empty()) text += " (the first step times its algorithms, a few seconds per shape)";
+  return text;
+}
+
+const std::string& CudaMatmul::latest() const {
+  const Plan* p = library_->latest;
+  return library_->latest_text = p == nullptr ? "nothing" : p->choice ? hlat::describe(*p->choice) : "plain kernel";
+}
+
+int64_t CudaMatmul::measured() const { return library_->measured; }
+
+}  // namespace hlat

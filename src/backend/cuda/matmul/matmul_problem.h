@@ -1,0 +1,61 @@
+// One matmul as cuBLASLt sees it, and the search for its algorithm.
+// cuBLASLt is column-major: our row-major c = op(a) op(b) is its c^T = op(b)^T op(a)^T, so our b is its first operand.
+#pragma once
+
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "backend/cuda/matmul/cublaslt.h"
+#include "backend/cuda/matmul/matmul_choices.h"
+#include "ops/ops.h"
+
+namespace hlat {
+
+struct MatmulOperands {
+  Tensor c, a, b;
+  void* workspace;
+  size_t workspace_bytes;
+};
+
+class MatmulProblem {
+ public:
+  MatmulProblem(cublasLtHandle_t handle, cudaStream_t stream, const MatmulShape& s, const MatmulOperands& x);
+  ~MatmulProblem();
+  MatmulProblem(const MatmulProblem&) = delete;
+  MatmulProblem& operator=(const MatmulProblem&) = delete;
+
+  // d = op(a) op(b) (+ c with accumulate); d has the layout of c. The status says whether it was launched.
+  cublasStatus_t call(const cublasLtMatmulAlgo_t& algo, void* d, const MatmulOperands& x) const;
+  // The algorithms the library proposes, its favourite first, with deterministic sums only.
+  std::vector<MatmulChoice> candidates(size_t workspace) const;
+  // Variations of a choice that the library's proposals leave out.
+  std::vector<MatmulChoice> neighbours(const MatmulChoice& choice, size_t workspace) const;
+  bool accepts(MatmulChoice& choice, size_t workspace) const;  // sets the workspace it needs
+
+ private:
+  const CublasLt& lt_;
+  cublasLtHandle_t handle_;
+  cudaStream_t stream_;
+  bool accumulate_;
+  std::array<uint32_t, 3> alignment_{};  // bytes, of c, a, b
+  cublasLtMatmulDesc_t desc_ = nullptr;
+  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
+};
+
+// The bytes a pointer is aligned to, at most 16.
+uint32_t alignment_of(const Tensor& t);
+
+inline cublasLtMatmulAlgo_t algo_of(const MatmulChoice& choice) {
+  cublasLtMatmulAlgo_t algo;
+  static_assert(sizeof(algo) == sizeof(choice.algo));
+  std::memcpy(&algo, choice.algo.data(), sizeof(algo));
+  return algo;
+}
+
+std::string describe(const MatmulChoice& choice);
+
+// Times the candidates on the operands; nothing if none of them runs. c is only written when the matmul overwrites it anyway.
+std::optional<MatmulChoice> measure(const MatmulProblem& problem, const MatmulOperands& x, bool accumulate, cudaStream_t stream);
+
+}  // namespace hlat

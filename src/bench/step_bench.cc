@@ -1,0 +1,180 @@
+#include "bench/step_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "bench/peak.h"
+#include "data/embedded/corpus.h"
+#include "data/loader.h"
+#include "plan/dry_run.h"
+#include "runtime/device_comm.h"
+#include "runtime/planner.h"
+#include "train/step_runner.h"
+
+namespace hlat {
+
+namespace {
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return (v[(v.size() - 1) / 2] + v[v.size() / 2]) / 2;
+}
+
+void scale(OpCost& c, double factor) {
+  c.calls = static_cast<int64_t>(static_cast<double>(c.calls) * factor);
+  c.flops *= factor;
+  c.bytes *= factor;
+  c.seconds *= factor;
+}
+
+}  // namespace
+
+StepBench bench_step(const Config& config, Backend& backend, Comm& world, int local_ranks, int64_t steps, bool per_op) {
+  const DType compute = precision_of(config.train.precision).compute;
+  StepBench b;
+  b.machine = backend.describe();
+  b.steps = steps;
+  b.per_op = per_op;
+  DeviceComm comm(config, backend, world, local_ranks);
+  const Plan plan = Planner(backend, comm.memory()).rank(config, world.rank());
+  const Mesh mesh = comm.make_mesh();
+  if (!comm.describe().empty()) b.machine += "\n" + comm.describe();
+  b.mesh = mesh.shape();
+  // bf16 steps are held against the faster of both types: without bf16 instructions that is f32.
+  MatmulRate f32(backend, DType::f32);
+  std::unique_ptr<MatmulRate> bf16 = compute == DType::bf16 ? std::make_unique<MatmulRate>(backend, DType::bf16) : nullptr;
+  const auto measure_rate = [&] {
+    constexpr double kSeconds = 0.3;
+    f32.measure(kSeconds);
+    if (bf16) bf16->measure(kSeconds);
+  };
+  {
+    PlannedMemory planned(backend.device(), plan.memory);
+    const auto ops = backend.make_ops(planned.memory()[Purpose::temp]);
+    StepRunner runner(config, precision_of(config.train.precision), mesh, planned.memory(), *ops, &backend.device());
+    runner.init_weights();
+    const EmbeddedCorpus corpus(config.data.seed);
+    const Mixture mixture = single_source(corpus);
+    const int64_t share = config.train.global_batch / mesh.shape().dp;
+    Loader loader(Lanes(mixture, config.train.global_batch, config.train.seq_len), mesh.coord().dp * share, share, {});
+    const auto fill = [&](int64_t first, int32_t* in, int32_t* out) { loader.fill(first, config.train.micro_batch, in, out); };
+    runner.step(1, 1e-4, fill);  // touches the memory, makes the library's kernels
+    ops->reset_cost();
+    ops->set_timing(per_op);
+    std::vector<double> times;
+    measure_rate();
+    mesh.reset_traffic();
+    for (int64_t i = 0; i < steps; ++i) {
+      world.barrier();
+      const auto start = std::chrono::steady_clock::now();
+      const StepResult r = runner.step(2 + i, 1e-4, fill);
+      times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      b.comm_s += r.comm_s / static_cast<double>(steps);
+      b.comm_wait_s += r.comm_wait_s / static_cast<double>(steps);
+      world.barrier();
+      measure_rate();
+    }
+    b.traffic = traffic_of(mesh);
+    const MatmulRate& rate = bf16 && bf16->median() > f32.median() ? *bf16 : f32;
+    b.peak_flops = sum_over(mesh, rate.median());
+    b.best_flops = sum_over(mesh, rate.best());
+    b.hfu = sum_over(mesh, plan.executed_flops()) / b.peak_flops / median(times);
+    b.step_s = median(times);
+    ops->collect_times();
+    b.ops = ops->cost();
+    b.used_bytes = planned.memory().high_water().total();
+  }
+  for (OpCost& c : b.ops.op) scale(c, 1.0 / static_cast<double>(steps));
+  for (AxisTraffic& a : b.traffic)
+    for (CommCost& c : a.traffic.kind) {
+      c.calls /= steps;
+      c.bytes /= static_cast<double>(steps);
+      c.seconds /= static_cast<double>(steps);
+    }
+  for (auto& [name, c] : b.ops.matmuls) scale(c, 1.0 / static_cast<double>(steps));
+  b.tokens_per_step = plan.tokens_per_step;
+  if (per_op) b.copy_bytes = measure_copy(backend);
+  b.planned_bytes = plan.memory.total();
+  b.tokens_per_s = static_cast<double>(plan.tokens_per_step) / b.step_s;
+  b.mfu = b.tokens_per_s * plan.model_flops_per_token / b.peak_flops;
+  return b;
+}
+
+namespace {
+
+std::string comm_text(const StepBench& b) {
+  if (b.mesh.ranks() == 1) return {};
+  std::string s = fmt::format("ranks          {}: tp {} x pp {} x dp {}\n", b.mesh.ranks(), b.mesh.tp, b.mesh.pp, b.mesh.dp);
+  s += fmt::format("communication  {:.3f} s per step on rank 0, {:.3f} s of it waited for, {:.0f}% hidden under computation\n\n", b.comm_s,
+                   b.comm_wait_s, b.comm_s > 0 ? 100 * (1 - b.comm_wait_s / b.comm_s) : 0);
+  s += fmt::format("{:<8} {:>6} {:<16} {:>8} {:>12} {:>10}\n", "axis", "ranks", "", "calls", "sent", "ms");
+  for (const AxisTraffic& a : b.traffic)
+    for (int k = 0; k < kCommKinds; ++k) {
+      const CommCost& c = a.traffic.kind[static_cast<size_t>(k)];
+      if (a.size > 1 && c.calls > 0)
+        s += fmt::format("{:<8} {:>6} {:<16} {:>8} {:>12} {:>10.2f}\n", a.axis, a.size, name_of(static_cast<CommKind>(k)), c.calls,
+                         format_bytes(static_cast<uint64_t>(c.bytes)), c.seconds * 1e3);
+    }
+  return s;
+}
+
+}  // namespace
+
+std::string bench_text(const Config& config, const StepBench& b) {
+  std::string s = fmt::format("{}\n", b.machine);
+  s += fmt::format("matmul rate    {:.1f} GFLOP/s, median of repetitions between the steps; best {:.1f}\n", b.peak_flops * 1e-9,
+                   b.best_flops * 1e-9);
+  s += fmt::format("step           {:.3f} s, median of {}; {} tokens, precision {}, recompute {}\n", b.step_s, b.steps, b.tokens_per_step,
+                   name_of(config.train.precision), config.train.recompute.str());
+  s += fmt::format("speed          {:.1f} tokens/s, MFU {:.1f}%, HFU {:.1f}%\n", b.tokens_per_s, 100 * b.mfu, 100 * b.hfu);
+  s += fmt::format("memory         planned {}, used {}\n", format_bytes(b.planned_bytes), format_bytes(b.used_bytes));
+  s += comm_text(b);
+  if (!b.per_op) return s;
+  s += fmt::format("copy rate      {:.1f} GB/s, read and written\n", b.copy_bytes * 1e-9);
+  s += fmt::format("\n{:<32} {:>7} {:>10} {:>7} {:>10} {:>9} {:>15}\n", "op", "calls", "ms", "share", "GFLOP/s", "GB/s", "of its ceiling");
+  // The ceiling of an op is the one it comes nearer to: the matmul rate for its arithmetic, the copy rate for its bytes.
+  const double matmul_rate = b.peak_flops / static_cast<double>(b.mesh.ranks());
+  const auto row = [&](std::string_view name, const OpCost& c) {
+    if (c.calls == 0) return;
+    const double flops = c.flops / c.seconds, bytes = c.bytes / c.seconds;
+    const bool computes = flops / matmul_rate > bytes / b.copy_bytes;
+    s += fmt::format("{:<32} {:>7} {:>10.2f} {:>6.1f}% {:>10.1f} {:>9.1f} {:>7} {:>6.1f}%\n", name, c.calls, c.seconds * 1e3,
+                     100 * c.seconds / b.step_s, flops * 1e-9, bytes * 1e-9, computes ? "matmul" : "copy",
+                     100 * (computes ? flops / matmul_rate : bytes / b.copy_bytes));
+  };
+  for (int k = 0; k < kOpKinds; ++k) row(name_of(static_cast<OpKind>(k)), b.ops.op[static_cast<size_t>(k)]);
+  for (const auto& [name, c] : b.ops.matmuls) row("  matmul " + name, c);
+  return s;
+}
+
+nlohmann::ordered_json bench_json(const Config& config, const StepBench& b) {
+  nlohmann::ordered_json j{{"machine", b.machine},
+                           {"precision", name_of(config.train.precision)},
+                           {"recompute", config.train.recompute.str()},
+                           {"tokens_per_step", b.tokens_per_step},
+                           {"step_s", b.step_s},
+                           {"tokens_per_s", b.tokens_per_s},
+                           {"mfu", b.mfu},
+                           {"hfu", b.hfu},
+                           {"peak_flops", b.peak_flops},
+                           {"best_flops", b.best_flops},
+                           {"planned_bytes", b.planned_bytes},
+                           {"used_bytes", b.used_bytes},
+                           {"ranks", b.mesh.ranks()},
+                           {"comm_s", b.comm_s},
+                           {"comm_wait_s", b.comm_wait_s}};
+  for (const AxisTraffic& a : b.traffic)
+    if (a.size > 1) j["bytes_sent"][a.axis] = a.traffic.bytes_sent();
+  if (!b.per_op) return j;
+  j["copy_bytes_per_s"] = b.copy_bytes;
+  const auto add = [&](const std::string& name, const OpCost& c) {
+    if (c.calls > 0) j["ops"][name] = {{"calls", c.calls}, {"seconds", c.seconds}, {"flops", c.flops}, {"bytes", c.bytes}};
+  };
+  for (int k = 0; k < kOpKinds; ++k) add(std::string(name_of(static_cast<OpKind>(k))), b.ops.op[static_cast<size_t>(k)]);
+  for (const auto& [name, c] : b.ops.matmuls) add("matmul " + name, c);
+  return j;
+}
+
+}  // namespace hlat

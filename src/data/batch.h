@@ -1,0 +1,31 @@
+// Micro-batches on the host, and who hands them out. A source is made for one rank and knows which rows of the global batch are that
+// rank's own; who reads from it counts rows from 0. Ranks that hold the same rows (tensor parallelism) have one source between them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace hlat {
+
+struct Batch {
+  int64_t rows = 0, seq_len = 0;
+  std::vector<int32_t> inputs, targets;  // (rows, T) each
+
+  Batch(int64_t rows_, int64_t seq_len_)
+      : rows(rows_),
+        seq_len(seq_len_),
+        inputs(static_cast<size_t>(rows_ * seq_len_)),
+        targets(static_cast<size_t>(rows_ * seq_len_)) {}
+};
+
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  // Fills the batch with rows [first, first + batch.rows) of this rank's rows of the step under way. A step reads each row once.
+  virtual void read(int64_t first, Batch& batch) = 0;
+  // The mean surprisal (nats per token) of the rows of the batch read last, where the distribution the text was drawn from is known.
+  virtual std::optional<double> entropy() const { return {}; }
+};
+
+}  // namespace hlat

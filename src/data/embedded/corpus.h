@@ -1,0 +1,37 @@
+// The embedded corpus: endless tiny stories from a grammar in corpus.cc, deterministic by seed, with exactly known
+// entropy per token. It gives an example run a floor that its loss can be held against.
+#pragma once
+
+#include "data/embedded/grammar.h"
+#include "data/embedded/word_tokenizer.h"
+
+namespace hlat {
+
+class EmbeddedCorpus : public DocumentSource {
+ public:
+  explicit EmbeddedCorpus(uint64_t seed);
+
+  // A pure function of (seed, index); index below 2^54.
+  Document document(uint64_t index) const;
+
+  const std::string& name() const override { return name_; }
+  uint64_t documents() const override { return 0; }
+  uint64_t hash(uint64_t index) const override;  // the index stands for the text: equal stories practically never come twice
+  uint64_t typical_length() const override;
+  std::unique_ptr<DocumentReader> reader() const override;
+  std::vector<uint64_t> identity() const override { return {seed_}; }
+  std::string part_name(size_t) const override { return "the embedded corpus"; }
+
+  const WordTokenizer& tokenizer() const { return tokenizer_; }
+  const Grammar& grammar() const { return grammar_; }
+  // Nats: the entropy of a document over its expected length. No model that sees whole documents has a lower loss.
+  double entropy_per_token() const { return grammar_.document_entropy() / grammar_.expected_length(); }
+
+ private:
+  std::string name_ = "embedded";
+  uint64_t seed_;
+  Grammar grammar_;
+  WordTokenizer tokenizer_;
+};
+
+}  // namespace hlat

@@ -1,0 +1,164 @@
+// Walks over a built grammar: sampling (recursive), scoring (an LL(1) parser with its own stack) and the exact entropy.
+#include "data/embedded/grammar.h"
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace hlat {
+
+size_t Grammar::dispatch_rule(const Dispatch& d, const Env& env) const {
+  const Binding b = env[d.slot];
+  return d.rules.at(lists_[static_cast<size_t>(b.list)].records[static_cast<size_t>(b.record)][d.feature]);
+}
+
+int32_t Grammar::mention_token(const Item& item, const Env& env) const {
+  const Binding b = env[item.index];
+  return lists_[static_cast<size_t>(b.list)].tokens[static_cast<size_t>(b.record)][item.feature];
+}
+
+struct Grammar::Sampler {
+  const Grammar& grammar;
+  RandomStream& random;
+  Env env;
+  Document out;
+  double pending = 0;  // surprisal of choices made since the last token
+
+  void emit(int32_t token) {
+    out.tokens.push_back(token);
+    out.surprisals.push_back(pending);
+    pending = 0;
+  }
+
+  void expand(const Rule& rule) {
+    uint64_t left = random.below(rule.total);
+    for (const Alternative& a : rule.alternatives) {
+      if (left >= a.weight) {
+        left -= a.weight;
+        continue;
+      }
+      pending -= std::log(static_cast<double>(a.weight) / static_cast<double>(rule.total));
+      for (const Item& item : a.items) expand(item);
+      return;
+    }
+  }
+
+  void expand(const Item& item) {
+    switch (item.kind) {
+      case Kind::word: return emit(static_cast<int32_t>(item.index));
+      case Kind::rule: return expand(grammar.rules_[item.index]);
+      case Kind::mention: return emit(grammar.mention_token(item, env));
+      case Kind::dispatch: return expand(grammar.rules_[grammar.dispatch_rule(grammar.dispatches_[item.index], env)]);
+      case Kind::bind: break;
+    }
+    const List& list = grammar.lists_[item.feature];
+    const uint64_t record = random.below(list.records.size());
+    env[item.index] = {static_cast<int>(item.feature), static_cast<int>(record)};
+    pending += std::log(static_cast<double>(list.records.size()));
+    emit(list.tokens[record][0]);
+  }
+};
+
+Document Grammar::sample(RandomStream& random) const {
+  Sampler s{*this, random, Env(slots_.size()), {}, 0};
+  s.expand(rules_[0]);
+  s.emit(kEos);
+  return std::move(s.out);
+}
+
+std::vector<double> Grammar::surprisals(std::span<const int32_t> ids) const {
+  std::vector<double> out;
+  Env env(slots_.size());
+  std::vector<Item> stack{{Kind::word, static_cast<size_t>(kEos)}, {Kind::rule, 0}};  // what must still come, next one last
+  for (const int32_t token : ids) {
+    double nats = 0;
+    for (bool found = false; !found;) {
+      if (stack.empty()) fail("token {} (id {}) follows the end of the document", out.size(), token);
+      const Item item = stack.back();
+      stack.pop_back();
+      bool wrong = false;
+      if (item.kind == Kind::word) {
+        found = true;
+        wrong = item.index != static_cast<size_t>(token);
+      } else if (item.kind == Kind::mention) {
+        found = true;
+        wrong = mention_token(item, env) != token;
+      } else if (item.kind == Kind::bind) {
+        const List& list = lists_[item.feature];
+        size_t record = 0;
+        while (record < list.tokens.size() && list.tokens[record][0] != token) ++record;
+        found = true;
+        wrong = record == list.tokens.size();
+        env[item.index] = {static_cast<int>(item.feature), static_cast<int>(record)};
+        nats += std::log(static_cast<double>(list.tokens.size()));
+      } else {
+        const Rule& rule = rules_[item.kind == Kind::rule ? item.index : dispatch_rule(dispatches_[item.index], env)];
+        const auto choice = rule.choice.find(token);
+        wrong = choice == rule.choice.end();
+        if (!wrong) {
+          const Alternative& a = rule.alternatives[choice->second];
+          nats -= std::log(static_cast<double>(a.weight) / static_cast<double>(rule.total));
+          stack.insert(stack.end(), a.items.rbegin(), a.items.rend());
+        }
+      }
+      if (wrong) fail("token {} (id {}) cannot stand there in this grammar", out.size(), token);
+    }
+    out.push_back(nats);
+  }
+  if (!stack.empty()) fail("the document ends too early, after {} tokens", ids.size());
+  return out;
+}
+
+// Expected entropy and length are sums over items of (probability to get there) x (entropy or length of the item).
+// The probability depends on what was remembered only through dispatches, so only their slots stay in the Env.
+void Grammar::analyse(const std::vector<Item>& items, EnvMass& mass) {
+  for (const Item& item : items) {
+    double total = 0;
+    for (const auto& [env, p] : mass) total += p;
+    if (item.kind == Kind::rule) {
+      analyse_rule(rules_[item.index], mass);
+    } else if (item.kind == Kind::dispatch) {
+      std::map<size_t, EnvMass> by_rule;
+      for (const auto& [env, p] : mass) by_rule[dispatch_rule(dispatches_[item.index], env)][env] += p;
+      mass.clear();
+      for (auto& [rule, part] : by_rule) {
+        analyse_rule(rules_[rule], part);
+        for (const auto& [env, p] : part) mass[env] += p;
+      }
+    } else {
+      length_ += total;
+    }
+    if (item.kind != Kind::bind) continue;
+    const auto records = static_cast<double>(lists_[item.feature].records.size());
+    entropy_ += total * std::log(records);
+    bool matters = false;
+    for (const Dispatch& d : dispatches_) matters |= d.slot == item.index;
+    if (!matters) continue;
+    EnvMass after;
+    for (const auto& [env, p] : mass) {
+      Env bound = env;
+      for (int r = 0; r < static_cast<int>(records); ++r) {
+        bound[item.index] = {static_cast<int>(item.feature), r};
+        after[bound] += p / records;
+      }
+    }
+    mass = std::move(after);
+  }
+}
+
+void Grammar::analyse_rule(const Rule& rule, EnvMass& mass) {
+  EnvMass after;
+  for (const Alternative& a : rule.alternatives) {
+    const double p = static_cast<double>(a.weight) / static_cast<double>(rule.total);
+    EnvMass part = mass;
+    for (auto& [env, q] : part) {
+      q *= p;
+      entropy_ -= q * std::log(p);
+    }
+    analyse(a.items, part);
+    for (const auto& [env, q] : part) after[env] += q;
+  }
+  mass = std::move(after);
+}
+
+}  // namespace hlat

@@ -1,0 +1,51 @@
+#include "eval/sample_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hlat {
+
+namespace {
+
+// A draw from softmax(logits) over the ids the tokenizer knows.
+int32_t draw(const float* logits, int64_t vocab, double unit) {
+  const float top = *std::max_element(logits, logits + vocab);
+  double total = 0;
+  for (int64_t v = 0; v < vocab; ++v) total += std::exp(static_cast<double>(logits[v] - top));
+  double left = unit * total;
+  for (int64_t v = 0; v < vocab; ++v) {
+    left -= std::exp(static_cast<double>(logits[v] - top));
+    if (left < 0) return static_cast<int32_t>(v);
+  }
+  return static_cast<int32_t>(vocab - 1);
+}
+
+}  // namespace
+
+std::vector<std::string> sample_texts(StepRunner& runner, const Config& config, const Tokenizer& tokenizer, int32_t eos, int64_t lines) {
+  constexpr int64_t kLongest = 96;
+  const int64_t rows = config.train.micro_batch, seq = std::min<int64_t>(config.train.seq_len, kLongest);
+  const int64_t vocab = config.model.vocab, known = std::min(vocab, tokenizer.vocab_size());
+  RandomStream random({.seed = config.run.seed, .stream = hash_name("sample"), .purpose = Noise::sample});
+  std::vector<int32_t> ids(static_cast<size_t>(rows * seq), eos);  // every text starts after a document end
+  std::vector<bool> done(static_cast<size_t>(rows), false);
+  int64_t length = 1;
+  for (; length < seq && std::find(done.begin(), done.end(), false) != done.end(); ++length) {
+    const auto logits = runner.next_logits(ids, seq, length);
+    for (int64_t r = 0; r < rows; ++r) {
+      const int32_t id = draw(logits.data() + r * vocab, known, random.next_unit());
+      std::vector<bool>::reference finished = done[static_cast<size_t>(r)];
+      finished = finished || id == eos;
+      if (!finished) ids[static_cast<size_t>(r * seq + length)] = id;
+    }
+  }
+  std::vector<std::string> texts;
+  for (int64_t r = 0; r < std::min(rows, lines); ++r) {
+    const auto begin = ids.begin() + r * seq + 1;
+    const auto end = std::find(begin, begin + length - 1, eos);
+    texts.push_back(tokenizer.decode({begin, end}));
+  }
+  return texts;
+}
+
+}  // namespace hlat

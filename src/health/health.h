@@ -1,0 +1,52 @@
+// Replica health: every so many steps, ranks that must hold equal data compare it, and a difference ends the run with the
+// name of the tensor and the ranks, on all ranks of the group that compares. What is compared (each rank with its peers):
+//
+//   gradients, before the update   over tp, kv and ends, where they have been summed there or computed alike: checksums,
+//                                  taken before the sum over dp; over dp without ZeRO-1: checksums; and the sums over dp
+//                                  themselves, by the sums of their elements (sum_check.h)
+//   weights, after the update      over dp all; over tp those held whole (norms); over kv the rows of shared kv heads;
+//                                  over ends a tied embedding: checksums
+//
+// Every gradient compared here is a sum over the group, or made from such sums, so weights that differ do not show in it: they
+// are found as weights. Buffers come from the io region when this is made, so a step with a check takes no more memory than
+// any other; between checks nothing is computed or sent.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "health/replicas.h"
+#include "health/sum_check.h"
+#include "parallel/mesh.h"
+
+namespace hlat {
+
+class Health {
+ public:
+  // every: steps between checks, 0 for never. device is null in a dry run, which has no checks.
+  Health(const ParamStore& params, const Mesh& mesh, bool zero1, int64_t every, Ops& ops, Device* device, Region& io);
+
+  // Whether this rank has something to check in this step: the same answer on all ranks of a group.
+  bool due(int64_t step) const { return device_ != nullptr && every_ > 0 && step % every_ == 0; }
+
+  // Of a step that is due, in this order:
+  void before_reduction(size_t bucket) const;  // each bucket, complete but for the sum over dp
+  void check_gradients(int64_t step) const;    // all are summed
+  void check_weights(int64_t step) const;      // updated and gathered
+
+ private:
+  void take_weights(const Replicas& r) const;
+  void compare_gradients(const Replicas& r, int64_t step) const;
+
+  const ParamStore& params_;
+  Ops& ops_;
+  Device* device_;
+  int64_t every_;
+  bool zero1_;
+  std::vector<size_t> bucket_of_;  // by parameter
+  std::vector<Replicas> partial_;  // over tp, kv, ends
+  std::optional<Replicas> dp_;     // none of these when nothing is ever checked
+  std::optional<SumCheck> sums_;
+};
+
+}  // namespace hlat

@@ -1,0 +1,191 @@
+// A config's data, opened: what is read, what is held out, and what is refused with which words.
+#include "data/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "data/embedded/sample_files.h"
+#include "data/inspect.h"
+#include "data/ledger.h"
+#include "support/memory_source.h"
+#include "support/message_of.h"
+#include "support/temp_dir.h"
+
+namespace hlat {
+namespace {
+
+using test::TempDir;
+
+// Stories in two files and a tokenizer for them.
+class DatasetTest : public testing::Test {
+ protected:
+  DatasetTest() {
+    const EmbeddedCorpus corpus(5);
+    dir.write("tokenizer.json", sample_tokenizer(corpus));
+    dir.write("a.jsonl", sample_lines(corpus, 0, 60));
+    dir.write("b.jsonl", sample_lines(corpus, 60, 40));
+    config.data.tokenizer = dir.path("tokenizer.json");
+    config.data.sources = {{"a", dir.path("a.jsonl"), 3, "text"}, {"b", dir.path("b.jsonl"), 1, "text"}};
+    config.model.vocab = 4096;
+    config.train.seq_len = 32;
+    config.train.global_batch = 4;
+  }
+  std::string message(const std::function<void(Config&)>& edit) const {
+    Config c = config;
+    edit(c);
+    std::string text = message_of([&] { const Dataset data(c, 1); });
+    for (size_t at; (at = text.find(dir.path())) != std::string::npos;) text.replace(at, dir.path().size(), "");
+    return text;
+  }
+
+  TempDir dir;
+  Config config;
+};
+
+TEST_F(DatasetTest, RowsAreTheTextsWithAnEndAfterEach) {
+  const Dataset data(config, 2);
+  EXPECT_EQ(data.files().size(), 2u);
+  EXPECT_EQ(data.files()[0]->documents(), 60u);
+  Lanes lanes(data.train(), 4, 32);
+  Readers readers(data.train());
+  for (int r = 0; r < 50; ++r) {
+    std::vector<int32_t> row(33);
+    std::vector<RowPart> parts;
+    lanes.read_row(r % 4, readers, row.data(), &parts);
+    for (const RowPart& p : parts) {
+      std::string text;
+      data.files()[p.source]->read_text(p.document, text);
+      std::span<const int32_t> ids(row.data() + p.begin, static_cast<size_t>(p.count));
+      EXPECT_EQ(p.ends, ids.back() == data.special().eos);
+      if (p.ends) ids = ids.first(ids.size() - 1);
+      const std::string part = data.tokenizer().decode(ids);
+      EXPECT_NE(text.find(part), std::string::npos) << part;
+      EXPECT_TRUE(!p.starts || text.starts_with(part)) << part;
+    }
+  }
+}
+
+TEST_F(DatasetTest, StagesBecomeSegments) {
+  config.data.stages = {{.from_step = 0, .from_tokens = 128 * 5, .weights = {{"b", 2}}},
+                        {.from_step = 9, .from_tokens = 0, .weights = {{"a", 1}, {"b", 1}}}};
+  const Dataset data(config, 1);
+  EXPECT_EQ(data.train().segments, (std::vector<Segment>{{1, {0.75, 0.25}}, {6, {0, 1}}, {9, {0.5, 0.5}}}));
+  config.data.stages[0].from_tokens = 0;
+  EXPECT_EQ(Dataset(config, 1).train().segments, (std::vector<Segment>{{1, {0, 1}}, {9, {0.5, 0.5}}})) << "the first stage begins the run";
+}
+
+TEST_F(DatasetTest, TheSplitIsByContentInEveryFile) {
+  // The same stories under another name and in another order.
+  const EmbeddedCorpus corpus(5);
+  dir.write("c.jsonl", sample_lines(corpus, 50, 10) + sample_lines(corpus, 0, 50));
+  config.data.sources = {{"a", dir.path("a.jsonl"), 1, "text"}, {"c", dir.path("c.jsonl"), 1, "text"}};
+  config.data.validation = 0.2;
+  const Dataset data(config, 1);
+  EXPECT_GT(data.held_out()[0], 0u);
+  EXPECT_EQ(data.held_out()[0], data.held_out()[1]);
+  EXPECT_TRUE(data.validates());
+  EXPECT_EQ(data.validation().split, Split::validation);
+  const DataReport report = inspect_data(data, 20000);
+  Lanes lanes(data.validation(), 2, 32);
+  Readers readers(data.validation());
+  std::vector<int32_t> row(33);
+  std::vector<RowPart> parts;
+  for (int r = 0; r < 20; ++r) lanes.read_row(r % 2, readers, row.data(), &parts);
+  for (const RowPart& p : parts) EXPECT_TRUE(is_validation(data.files()[p.source]->hash(p.document), 0.2));
+  EXPECT_GT(report.repeats, 0u) << "two files with the same stories";
+  EXPECT_EQ(report.tokens, static_cast<uint64_t>(report.rows * 32));
+}
+
+TEST_F(DatasetTest, ReportCountsWhatWasRead) {
+  const Dataset data(config, 1);
+  const DataReport r = inspect_data(data, 10000);
+  ASSERT_EQ(r.sources.size(), 2u);
+  EXPECT_EQ(r.sources[0].tokens + r.sources[1].tokens, r.tokens);
+  EXPECT_NEAR(static_cast<double>(r.sources[0].tokens) / static_cast<double>(r.tokens), 0.75, 0.05);
+  EXPECT_EQ(r.sources[0].documents + r.sources[1].documents, r.documents);
+  EXPECT_GT(r.sources[0].percentile(1), r.sources[0].percentile(0.05));
+  EXPECT_GT(r.sources[0].bytes_per_token, 3);
+  EXPECT_EQ(r.sources[0].fallback, 0u);
+  // The same walk by the lanes' own books.
+  Lanes lanes(data.train(), 4, 32);
+  RowReader reader(lanes);
+  for (int64_t step = 0; step < r.steps; ++step)
+    for (int64_t l = 0; l < 4; ++l) reader.next(l);
+  std::vector<LaneState> states;
+  for (int64_t l = 0; l < 4; ++l) states.push_back(lanes.state(l));
+  const Ledger ledger = ledger_of(data.train(), states, [](double v) { return v; });
+  EXPECT_EQ(ledger.tokens(), r.tokens);
+  EXPECT_EQ(ledger.documents(), r.documents);
+  EXPECT_EQ(ledger.repeats, r.repeats_in_row);
+  EXPECT_EQ(ledger.total[1].tokens, r.sources[1].tokens);
+  EXPECT_GT(ledger.total[0].epochs, 1);
+}
+
+TEST_F(DatasetTest, WhatCannotWorkIsRefusedAndNamed) {
+  EXPECT_EQ(message([](Config& c) { c.model.vocab = 300; }).substr(0, 60), "model.vocab = 300: the tokenizer tokenizer.json has 1718 tok");
+  EXPECT_NE(message([](Config& c) { c.data.eos = "<stop>"; }).find("data.eos = <stop>: the tokenizer"), std::string::npos);
+  EXPECT_NE(message([](Config& c) { c.data.bos = true; }).find("no begin-of-text token"), std::string::npos);
+  EXPECT_NE(message([](Config& c) { c.data.sources[1].path += "x"; }).find("b.jsonlx"), std::string::npos);
+  EXPECT_NE(message([](Config& c) { c.data.validation = 1e-9; }).find("holds out none of the documents"), std::string::npos);
+  EXPECT_NE(message([](Config& c) { c.data.tokenizer += "x"; }).find("tokenizer.jsonx"), std::string::npos);
+  EXPECT_NE(message([](Config& c) { c.data.sources.clear(), c.data.embedded = false; }).find("no other data is named"), std::string::npos);
+  EXPECT_NE(message([](Config& c) { c.data.sources[0].field = "body"; }).find("body"), std::string::npos) << "no line has that key";
+  dir.write("bad.jsonl", "{\"text\": \"fine\"}\nnot json\n{\"text\": 5}\n");
+  EXPECT_NE(message([&](Config& c) {
+              c.data.sources[0].path = dir.path("bad.jsonl");
+              c.data.bad_share = 0;
+            }).find("bad.jsonl:2"),
+            std::string::npos);
+  dir.write("empty.jsonl", "");
+  EXPECT_NE(message([&](Config& c) { c.data.sources[0].path = dir.path("empty.jsonl"); }).find("empty.jsonl"), std::string::npos);
+}
+
+TEST_F(DatasetTest, AllDocumentsHeldOutIsRefused) {
+  const EmbeddedCorpus corpus(5);
+  // A file of one document that the split takes.
+  for (uint64_t i = 0; i < 100; ++i) {
+    dir.write("one.jsonl", sample_lines(corpus, i, 1));
+    config.data.sources[1] = {"one", dir.path("one.jsonl"), 1, "text"};
+    config.data.validation = 0.3;
+    const std::string text = message_of([&] { const Dataset data(config, 1); });
+    if (text == "no exception") continue;
+    EXPECT_EQ(text, "source one: data.validation = 0.3 holds out all of its 1 documents; give a smaller share, or more documents");
+    return;
+  }
+  FAIL() << "none of 100 documents was held out";
+}
+
+TEST_F(DatasetTest, AFileThatChangesUnderTheRunIsNamed) {
+  const Dataset data(config, 1);
+  Loader loader(Lanes(data.train(), 4, 32), 0, 4, {.workers = 2, .prefetch = 1});
+  std::vector<int32_t> in(4 * 32), out(4 * 32);
+  loader.fill(0, 4, in.data(), out.data());
+  dir.write("a.jsonl", std::string(100000, 'x'));
+  std::string text = "no exception";
+  for (int step = 0; step < 500 && text == "no exception"; ++step) text = message_of([&] { loader.fill(0, 4, in.data(), out.data()); });
+  EXPECT_NE(text.find("a.jsonl"), std::string::npos) << text;
+  EXPECT_NE(text.find("changed"), std::string::npos) << text;
+}
+
+TEST_F(DatasetTest, AFileThatChangedBeforeAResumeIsNamed) {
+  DataState state;
+  {
+    const Dataset data(config, 1);
+    Loader loader(Lanes(data.train(), 4, 32), 0, 4, {});
+    std::vector<int32_t> in(4 * 32), out(4 * 32);
+    loader.fill(0, 4, in.data(), out.data());
+    state = state_of(data.identity(), data.train(), {}, 0, loader.states());
+  }
+  const Dataset same(config, 1);
+  EXPECT_EQ(message_of([&] { resume(same.identity(), same.train(), state); }), "no exception");
+  dir.write("b.jsonl", sample_lines(EmbeddedCorpus(6), 0, 40));
+  const Dataset other(config, 1);
+  EXPECT_EQ(message_of([&] { resume(other.identity(), other.train(), state); }),
+            dir.path("b.jsonl") + " (source b) changed since the data position was saved");
+  dir.write("b.jsonl", sample_lines(EmbeddedCorpus(5), 60, 40));  // back as it was, with another change time
+  const Dataset back(config, 1);
+  EXPECT_EQ(message_of([&] { resume(back.identity(), back.train(), state); }), "no exception");
+}
+
+}  // namespace
+}  // namespace hlat

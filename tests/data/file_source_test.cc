@@ -1,0 +1,98 @@
+// Files as a source: documents in order over files, EOS and BOS, long texts in pieces with the same ids, bad tokens named.
+#include "data/file_source.h"
+
+#include <gtest/gtest.h>
+
+#include "support/message_of.h"
+#include "support/text_data.h"
+
+namespace hlat {
+namespace {
+
+template <class... File>
+std::unique_ptr<FileSource> source_of(const Tokenizer& tokenizer, const SpecialTokens& marks, File... file) {
+  std::vector<std::unique_ptr<DocumentFile>> files;
+  (files.push_back(std::make_unique<MemoryFile>(std::move(file))), ...);
+  return std::make_unique<FileSource>("web", std::move(files), tokenizer, marks);
+}
+
+using Texts = std::vector<std::string>;
+using Ids = std::vector<std::vector<int32_t>>;
+
+// All pieces of a document, each begun anew as after a restart.
+std::vector<int32_t> read_all(const FileSource& source, uint64_t document, int* pieces = nullptr) {
+  std::vector<int32_t> ids;
+  uint64_t from = 0;
+  do {
+    Document piece;
+    from = source.reader()->read(document, from, piece);
+    ids.insert(ids.end(), piece.tokens.begin(), piece.tokens.end());
+    if (pieces != nullptr) ++*pieces;
+  } while (from != 0);
+  return ids;
+}
+
+std::vector<int32_t> encoded(const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<int32_t> ids;
+  tokenizer.encoder()->encode(text, ids);
+  return ids;
+}
+
+TEST(FileSource, DocumentsOfAllFilesInOrder) {
+  const ByteTokenizer tokenizer;
+  const Texts texts = {"a b", "", "cde", "f"};
+  const auto source = source_of(tokenizer, {.eos = 2, .bos = {}}, MemoryFile("1.txt", Texts{"a b"}), MemoryFile("2.txt", Texts{}),
+                                MemoryFile("3.txt", Texts{"", "cde", "f"}));
+  ASSERT_EQ(source->documents(), 4u);
+  for (uint64_t i = 0; i < 4; ++i) {
+    std::vector<int32_t> expected = encoded(tokenizer, texts[i]);
+    expected.push_back(2);
+    EXPECT_EQ(read_all(*source, i), expected);
+    EXPECT_EQ(source->hash(i), hash_name(texts[i]));
+  }
+  EXPECT_EQ(source->identity().size(), 3u);
+  EXPECT_EQ(source->part_name(2), "3.txt");
+  EXPECT_THROW(source->hash(4), CheckFailed);
+  const auto marked = source_of(tokenizer, {.eos = 2, .bos = 1}, MemoryFile("1.txt", Texts{"a"}));
+  EXPECT_EQ(read_all(*marked, 0), (std::vector<int32_t>{1, 'a' + 3, 2}));
+}
+
+TEST(FileSource, LongTextsInPiecesHaveTheSameIds) {
+  const ByteTokenizer tokenizer;
+  Texts texts = {std::string(2 * kPieceBytes + 17, 'x'), std::string(kPieceBytes, 'x'), std::string(kPieceBytes + 1, ' '), ""};
+  while (texts[3].size() < 3 * kPieceBytes) texts[3] += "word" + std::to_string(texts[3].size()) + " ";
+  const auto source = source_of(tokenizer, {.eos = 2, .bos = 1}, MemoryFile("long.txt", texts));
+  const std::vector<int> pieces = {3, 1, 2, 4};
+  for (uint64_t i = 0; i < texts.size(); ++i) {
+    std::vector<int32_t> expected = encoded(tokenizer, texts[i]);
+    expected.insert(expected.begin(), 1);
+    expected.push_back(2);
+    int count = 0;
+    EXPECT_EQ(read_all(*source, i, &count), expected) << i;
+    EXPECT_EQ(count, pieces[i]) << i;
+  }
+}
+
+TEST(FileSource, TokenFilesAreReadAsTheyAre) {
+  const ByteTokenizer tokenizer;
+  std::vector<int32_t> many(kPieceBytes + 5, 7);
+  const auto source = source_of(tokenizer, {.eos = 2, .bos = {}}, MemoryFile("t.bin", Ids{{5, 6}, {5, 2}, many, {5, 515}, {-1}}));
+  EXPECT_EQ(read_all(*source, 0), (std::vector<int32_t>{5, 6, 2}));
+  EXPECT_EQ(read_all(*source, 1), (std::vector<int32_t>{5, 2})) << "it has its end already";
+  int pieces = 0;
+  many.push_back(2);
+  EXPECT_EQ(read_all(*source, 2, &pieces), many);
+  EXPECT_EQ(pieces, 2);
+  EXPECT_EQ(message_of([&] { read_all(*source, 3); }), "t.bin: document 3 has token 515, but the tokenizer's vocabulary has 515");
+  EXPECT_EQ(message_of([&] { read_all(*source, 4); }), "t.bin: document 4 has token -1, but the tokenizer's vocabulary has 515");
+}
+
+TEST(FileSource, APositionBehindTheEndIsRefused) {
+  const ByteTokenizer tokenizer;
+  const auto source = source_of(tokenizer, {.eos = 2, .bos = {}}, MemoryFile("a.txt", Texts{"abc"}));
+  Document out;
+  EXPECT_NE(message_of([&] { source->reader()->read(0, 4, out); }).find("belongs to other data"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hlat

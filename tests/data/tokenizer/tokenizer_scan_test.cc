@@ -1,0 +1,219 @@
+// The hand-written scanners cut as PCRE2 does with the patterns beside them, and encoding a document in parts, cut where
+// Encoder::cut says, gives the ids of the whole.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "data/tokenizer/regex.h"
+#include "data/tokenizer/tokenizer.h"
+#include "data/tokenizer/unicode.h"
+#include "data/tokenizer/word_scan.h"
+#include "support/temp_dir.h"
+#include "support/tokenizer_golden.h"
+
+namespace hlat::test {
+namespace {
+
+// Text of all kinds: characters that matter to the patterns, words, and any code point.
+class RandomText {
+ public:
+  explicit RandomText(uint64_t seed) : random_({.seed = seed, .stream = hash_name("tokenizer test"), .purpose = Noise::data}) {}
+
+  std::string next(uint64_t max_parts) {
+    static const std::vector<std::string> parts = {"the",
+                                                   "boats",
+                                                   " ",
+                                                   "  ",
+                                                   "   ",
+                                                   "\n",
+                                                   "\r\n",
+                                                   "\t",
+                                                   " \n ",
+                                                   "\u00a0",
+                                                   "\u3000",
+                                                   "\u2028",
+                                                   "\u0085",
+                                                   "'s",
+                                                   "'LL",
+                                                   "'ve",
+                                                   "'",
+                                                   "'ſ",
+                                                   "1",
+                                                   "22",
+                                                   "333",
+                                                   "٣",
+                                                   "½",
+                                                   ".",
+                                                   "--",
+                                                   "!?",
+                                                   "é",
+                                                   "e\u0301",
+                                                   "船",
+                                                   "の",
+                                                   "각",
+                                                   "Я",
+                                                   "ß",
+                                                   "ſ",
+                                                   "\u0301",
+                                                   "\u0323",
+                                                   "\u200d",
+                                                   "😀",
+                                                   "👩\u200d👧",
+                                                   "\u2581",
+                                                   "<s>",
+                                                   "</s>",
+                                                   "<|endoftext|>",
+                                                   "<mask>",
+                                                   "<word>",
+                                                   "the boat",
+                                                   "<pad>",
+                                                   "x",
+                                                   "_",
+                                                   std::string(1, '\0'),
+                                                   "\x1b",
+                                                   "a",
+                                                   "counted",
+                                                   "\u1100\u1161",
+                                                   "\u11a8"};
+    std::string out;
+    const uint64_t n = 1 + random_.below(max_parts);
+    for (uint64_t i = 0; i < n; ++i) {
+      if (random_.below(12) != 0) {
+        out += parts[random_.below(parts.size())];
+        continue;
+      }
+      const auto code = static_cast<uint32_t>(random_.below(random_.below(2) == 0 ? 0x3000 : 0x110000));
+      if (code < 0xD800 || code > 0xDFFF) unicode::append(out, code);
+    }
+    return out;
+  }
+  uint64_t below(uint64_t n) { return random_.below(n); }
+
+ private:
+  RandomStream random_;
+};
+
+template <class Scanner>
+std::vector<size_t> scanned(const std::string& text) {
+  std::vector<size_t> ends;
+  const char* end = text.data() + text.size();
+  for (const char* p = text.data(); p < end;) {
+    p = Scanner::next(p, end);
+    ends.push_back(static_cast<size_t>(p - text.data()));
+  }
+  return ends;
+}
+
+std::vector<size_t> matched(Regex::Search& search, const std::string& text) {
+  std::vector<size_t> ends;
+  Regex::Range m{};
+  for (size_t from = 0; from < text.size(); from = m.end) {
+    if (!search.find(text, from, m) || m.begin != from) return {};  // the patterns leave nothing out
+    ends.push_back(m.end);
+  }
+  return ends;
+}
+
+template <class Scanner>
+void agree(const char* pattern) {
+  const Regex regex(pattern);
+  Regex::Search search(regex);
+  RandomText random(1);
+  for (int i = 0; i < 20000; ++i) {
+    const std::string text = random.next(20);
+    ASSERT_EQ(scanned<Scanner>(text), matched(search, text)) << pattern << "\n" << text;
+  }
+  // Every code point, after a letter, a space and a sign.
+  for (uint32_t c = 0; c < 0x110000; ++c) {
+    if (c >= 0xD800 && c <= 0xDFFF) continue;
+    if (c == 0x34000) c = 0xE0000;  // nothing is assigned between, nor beyond the planes for private use
+    if (c == 0xE1000) break;
+    std::string text = "a";
+    for (const char* before : {"", " a", "1 ", ".", "  "}) {
+      text += before;
+      unicode::append(text, c);
+    }
+    ASSERT_EQ(scanned<Scanner>(text), matched(search, text)) << pattern << ": U+" << std::hex << c;
+  }
+}
+
+TEST(TokenizerScan, Gpt2AgreesWithItsPattern) { agree<scan::Gpt2>(scan::kGpt2Pattern); }
+TEST(TokenizerScan, Llama3AgreesWithItsPattern) { agree<scan::Llama3<3>>(scan::kLlama3Pattern); }
+TEST(TokenizerScan, Qwen2AgreesWithItsPattern) { agree<scan::Llama3<1>>(scan::kQwen2Pattern); }
+
+TEST(TokenizerScan, PatternsThatOtherEnginesReadDifferentlyAreRefused) {
+  for (const char* pattern : {"[a[b]]", "[a&&b]", "\\w+", "\\bx", "^x", "x$", "\\h", "(?i)x", "[\\S]", "(?<n>x)", "a\\", "\\pL"})
+    EXPECT_THROW(Regex{pattern}, Error) << pattern;
+}
+
+// Documents in parts.
+struct PartCheck {
+  Encoder& encoder;
+  std::string name;
+  size_t cuts = 0;  // places below the limit: where there is none, the limit itself comes back and the ids may differ
+
+  void step(std::string_view rest, bool first, size_t limit, size_t at) {
+    std::vector<int32_t> whole;
+    std::vector<int32_t> parts;
+    first ? encoder.encode(rest, whole) : encoder.resume(rest, whole);
+    first ? encoder.encode(rest.substr(0, at), parts) : encoder.resume(rest.substr(0, at), parts);
+    encoder.resume(rest.substr(at), parts);
+    const bool below = at + 4 <= limit && at < rest.size();
+    if (!below) return;
+    ++cuts;
+    EXPECT_EQ(parts, whole) << name << ": cut at " << at << " of '" << rest << "', limit " << limit;
+  }
+};
+
+size_t check_cuts(const Tokenizer& tokenizer, const std::string& name, uint64_t seed, int texts) {
+  RandomText random(seed);
+  const auto encoder = tokenizer.encoder();
+  PartCheck check{*encoder, name};
+  for (int i = 0; i < texts && !testing::Test::HasFailure(); ++i) {
+    const std::string text = random.next(120);
+    std::string_view rest = text;
+    for (bool first = true; !rest.empty(); first = false) {
+      const size_t limit = 1 + random.below(40);
+      const size_t at = encoder->cut(rest, limit);
+      EXPECT_TRUE(at > 0 && at <= limit) << name << ": " << at << " of " << limit;
+      check.step(rest, first, limit, at);
+      rest.remove_prefix(at);
+    }
+  }
+  return check.cuts;
+}
+
+TEST(TokenizerCut, PartsGiveTheIdsOfTheWhole) {
+  for (const char* file : {"gpt2.json", "llama3.json", "neox.json", "added.json", "qwen2.json", "smollm.json", "llama2.json", "bpe.model",
+                           "bpe_unk.model", "llama3.model"})
+    EXPECT_GT(check_cuts(*load_tokenizer(tokenizer_fixture(file)), file, 3, 400), 500u) << file;
+}
+
+TEST(TokenizerCut, PartsGiveTheIdsOfTheWholeWithOtherSections) {
+  const TempDir scratch;
+  for (const GoldenRow& row : load_golden("golden.jsonl").rows) {
+    if (row.patch.is_null() || (row.patch.contains("normalizer") && !row.patch.contains("pre_tokenizer"))) continue;
+    check_cuts(*load_tokenizer(golden_file(row, tokenizer_fixture(""), scratch.path())), row.name, 4, 60);
+  }
+}
+
+TEST(TokenizerCut, LongDocumentsInPieces) {
+  const auto tokenizer = load_tokenizer(tokenizer_fixture("llama3.json"));
+  RandomText random(5);
+  const std::string text = random.next(60000);
+  const auto encoder = tokenizer->encoder();
+  std::vector<int32_t> whole;
+  encoder->encode(text, whole);
+  std::vector<int32_t> parts;
+  const size_t first = encoder->cut(text, 10000);
+  encoder->encode(std::string_view(text).substr(0, first), parts);
+  for (std::string_view rest = std::string_view(text).substr(first); !rest.empty();) {
+    const size_t at = encoder->cut(rest, 10000);
+    encoder->resume(rest.substr(0, at), parts);
+    rest.remove_prefix(at);
+  }
+  EXPECT_EQ(parts, whole);
+}
+
+}  // namespace
+}  // namespace hlat::test

@@ -1,0 +1,272 @@
+// Replica health: planted faults in weights, gradients and messages are found and named; sound runs of every precision
+// pass; steps without a check send nothing more.
+#include "health/health.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "comm/sum.h"
+#include "support/faulty_comm.h"
+#include "support/host_memory.h"
+#include "support/layout_run.h"
+
+namespace hlat {
+namespace {
+
+Config checked(const Layout& layout, int64_t every) {
+  Config c = layout.config();
+  c.parallel.health_every = every;
+  return c;
+}
+
+std::string error_of(const Config& config, int64_t steps, const AfterStep& after = {}, const WrapComm& wrap = {}) {
+  try {
+    run_layout(config, steps, after, wrap);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+int rank_of(const Mesh& mesh) { return rank_of(mesh.coord(), mesh.shape()); }
+
+// After step 1 the last element of a tensor is one ulp larger on one rank.
+AfterStep drift(const std::string& name, int rank) {
+  return [=](StepRunner& runner, int64_t step) {
+    if (step != 1 || rank_of(runner.mesh()) != rank) return;
+    const ParamStore& params = runner.params();
+    for (ParamId id = 0; id < params.size(); ++id)
+      if (params.spec(id).name == name) {
+        float& w = params.weight(id).as<float>()[params.weight(id).numel() - 1];
+        w = std::nextafter(w, 2 * w);
+        return;
+      }
+    ADD_FAILURE() << name << " is not on rank " << rank;
+  };
+}
+
+TEST(HealthDrift, OfAnyWeightOverDp) {
+  EXPECT_EQ(error_of(checked({.dp = 4}, 1), 3, drift("layers.1.mlp.down", 2)),
+            "step 2: weights of layers.1.mlp.down differ between dp ranks: ranks 0, 1, 3 agree, rank 2 differs");
+  EXPECT_EQ(error_of(checked({.tp = 2, .dp = 2}, 1), 3, drift("layers.2.mlp.gate_up", 3)),
+            "step 2: weights of layers.2.mlp.gate_up differ between dp ranks: ranks 1, 3 differ");
+}
+
+TEST(HealthDrift, IsFoundAtTheNextCheck) {
+  EXPECT_EQ(error_of(checked({.dp = 2}, 3), 4, drift("layers.3.norm2", 0)),
+            "step 3: weights of layers.3.norm2 differ between dp ranks: ranks 0, 1 differ");
+  EXPECT_EQ(error_of(checked({.pp = 2}, 1), 3, drift("layers.3.norm2", 1)), "no error");  // it has no replica
+}
+
+TEST(HealthDrift, OfNormsOverTp) {
+  EXPECT_EQ(error_of(checked({.tp = 2}, 1), 3, drift("layers.3.norm1", 1)),
+            "step 2: weights of layers.3.norm1 differ between tp ranks: ranks 0, 1 differ");
+  EXPECT_EQ(error_of(checked({.tp = 3, .sp = true}, 1), 3, drift("layers.3.norm1", 1)),
+            "step 2: weights of layers.3.norm1 differ between tp ranks: ranks 0, 2 agree, rank 1 differs");
+}
+
+TEST(HealthDrift, OfSharedKvHeads) {
+  EXPECT_EQ(error_of(checked({.tp = 4}, 1), 3, drift("layers.0.attention.qkv", 2)),
+            "step 2: weights of layers.0.attention.qkv differ between kv ranks: ranks 2, 3 differ");
+  EXPECT_EQ(error_of(checked({.tp = 8, .kv = 2}, 1), 3, drift("layers.0.attention.qkv", 7)),
+            "step 2: weights of layers.0.attention.qkv differ between kv ranks: ranks 4, 5, 6 agree, rank 7 differs");
+}
+
+TEST(HealthDrift, OfATiedEmbedding) {
+  EXPECT_EQ(error_of(checked({.pp = 3, .tied = true}, 1), 3, drift("embedding", 2)),
+            "step 2: weights of embedding differ between ends ranks: ranks 0, 2 differ");
+}
+
+// Runs with the fault armed from step 2 on.
+std::string error_with(const Config& config, Fault& fault) {
+  return error_of(
+      config, 3,
+      [&](StepRunner& runner, int64_t step) {
+        if (step == 1 && rank_of(runner.mesh()) == fault.rank) fault.armed = true;
+      },
+      [&](std::unique_ptr<Comm> comm, int rank) -> std::unique_ptr<Comm> {
+        if (comm->name() != fault.axis || comm->size() == 1) return comm;
+        return std::make_unique<FaultyComm>(std::move(comm), fault, rank == fault.rank);
+      });
+}
+
+void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) EXPECT_NE(text.find(part), std::string::npos) << part << "\n  in: " << text;
+}
+
+TEST(HealthFault, ThatDoesNotHappenIsNotSeen) {
+  Fault fault{.axis = "dp", .rank = 9};
+  EXPECT_EQ(error_with(checked({.dp = 4}, 1), fault), "no error");
+  EXPECT_EQ(error_with(checked({.tp = 2, .dp = 2, .sp = true, .zero1 = true}, 1), fault), "no error");
+}
+
+// A term of a share goes wrong: the sum is the same on all ranks, and wrong.
+TEST(HealthFault, InATermOfAnAllReduce) {
+  Fault fault{.axis = "dp", .rank = 1};
+  expect_parts(
+      error_with(checked({.dp = 4}, 1), fault),
+      {"step 2: gradients of ", " are summed wrongly over dp ranks 0, 1, 2, 3: the share of rank 1 ", "weights are those of step 1"});
+}
+
+// A finished share goes wrong on its way to one rank.
+TEST(HealthFault, InTheResultOfAnAllReduce) {
+  Fault fault{.axis = "dp", .rank = 1, .skip = 3};
+  expect_parts(error_with(checked({.dp = 4}, 1), fault),
+               {"step 2: gradients of ", " differ between dp ranks: ranks 0, 2, 3 agree, rank 1 differs", "weights are those of step 1"});
+}
+
+TEST(HealthFault, InAReduceScatter) {
+  for (const int dp : {2, 4, 8}) {
+    Fault fault{.axis = "dp", .kind = CommKind::reduce_scatter, .rank = 1};
+    expect_parts(error_with(checked({.dp = dp, .zero1 = true}, 2), fault),
+                 {"step 2: gradients of ", " are summed wrongly over dp ranks 0, 1", ": the share of rank 1 ", "those of step 1"});
+  }
+}
+
+TEST(HealthFault, InTheGatheringOfWeights) {
+  Fault fault{.axis = "dp", .kind = CommKind::all_gather, .rank = 2, .min_bytes = 4096};
+  expect_parts(error_with(checked({.dp = 4, .zero1 = true}, 1), fault),
+               {"step 2: weights of ", " differ between dp ranks: ranks 0, 1, 3 agree, rank 2 differs"});
+}
+
+TEST(HealthFault, InAPartialGradientOverTp) {
+  Fault fault{.axis = "tp", .rank = 2};
+  expect_parts(error_with(checked({.tp = 4, .sp = true}, 1), fault),
+               {"step 2: gradients of ", "norm", " differ between tp ranks: ranks 0, 1, 3 agree, rank 2 differs", "those of step 1"});
+}
+
+TEST(HealthFault, InTheGradientOfSharedKvHeads) {
+  Fault fault{.axis = "kv", .rank = 1};
+  expect_parts(error_with(checked({.tp = 4}, 1), fault),
+               {"step 2: gradients of layers.3.attention.qkv differ between kv ranks: ranks 0, 1 differ", "those of step 1"});
+}
+
+TEST(HealthFault, InTheGradientOfATiedEmbedding) {
+  // The message with the terms of a share is the first one, the share itself the second.
+  Fault fault{.axis = "ends", .rank = 0, .skip = 1};
+  expect_parts(error_with(checked({.pp = 2, .zero1 = true, .tied = true}, 1), fault),
+               {"step 2: gradients of embedding differ between ends ranks: ranks 0, 1 differ", "those of step 1"});
+}
+
+TEST(HealthFault, GoesUnseenWithoutChecks) {
+  Fault fault{.axis = "dp", .kind = CommKind::reduce_scatter, .rank = 1};
+  EXPECT_EQ(error_with(checked({.dp = 2, .zero1 = true}, 0), fault), "no error");
+  EXPECT_FALSE(fault.armed) << "the fault did not happen";
+}
+
+class HealthClean : public ::testing::TestWithParam<PrecisionKind> {};
+
+TEST_P(HealthClean, SoundRunsPass) {
+  const std::vector<Layout> layouts = {
+      {.tp = 2},
+      {.tp = 3, .sp = true},
+      {.tp = 8, .kv = 1},
+      {.dp = 4},
+      {.dp = 8, .zero1 = true},
+      {.pp = 2, .tied = true},
+      {.pp = 2, .chunks = 2},
+      {.tp = 2, .dp = 2},
+      {.tp = 4, .dp = 2, .sp = true, .zero1 = true},
+      {.pp = 2, .dp = 4, .zero1 = true, .tied = true},
+      {.tp = 2, .pp = 2, .dp = 2, .tied = true},
+      {.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true, .chunks = 2, .tied = true},
+  };
+  for (const Layout& l : layouts) {
+    Config c = checked(l, 1);
+    c.train.precision = GetParam();
+    EXPECT_NO_THROW(run_layout(c, 3)) << fmt::format("tp {} pp {} dp {} sp {} zero1 {}", l.tp, l.pp, l.dp, l.sp, l.zero1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, HealthClean,
+                         ::testing::Values(PrecisionKind::fp32, PrecisionKind::mixed, PrecisionKind::mixed_sr, PrecisionKind::bf16_sr,
+                                           PrecisionKind::bf16),
+                         [](const auto& row) { return std::string(name_of(row.param)); });
+
+struct Count {
+  int64_t calls = 0;
+  double bytes = 0;
+  bool operator==(const Count&) const = default;
+};
+
+Count count_of(const std::vector<AxisTraffic>& axes) {
+  Count n;
+  for (const AxisTraffic& a : axes)
+    for (const CommCost& c : a.traffic.kind) n.calls += c.calls, n.bytes += c.bytes;
+  return n;
+}
+
+// What rank 0 sent in each step.
+std::vector<Count> traffic_by_step(const Config& config, int64_t steps) {
+  std::vector<Count> list;
+  run_layout(config, steps, [&](StepRunner& runner, int64_t) {
+    if (rank_of(runner.mesh()) == 0) list.push_back(count_of(traffic_of(runner.mesh())));
+    runner.mesh().reset_traffic();
+  });
+  return list;
+}
+
+TEST(Health, SendsNothingBetweenChecks) {
+  const Layout layout{.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true, .tied = true};
+  const std::vector<Count> never = traffic_by_step(checked(layout, 0), 3), second = traffic_by_step(checked(layout, 2), 3);
+  EXPECT_EQ(never[0], never[1]);
+  EXPECT_EQ(second[0], never[0]);
+  EXPECT_EQ(second[2], never[0]);
+  // Gradients over tp, ends and the sums over dp; weights over tp, ends and dp.
+  EXPECT_EQ(second[1].calls, never[1].calls + 6);
+  // The plan is that of a step without a check, whatever the interval.
+  for (const int64_t every : {0, 1, 2}) EXPECT_EQ(count_of(dry_run(checked(layout, every), nullptr).traffic), never[0]);
+}
+
+TEST(Health, NamesWhoDiffers) {
+  const auto say = [](const std::vector<uint64_t>& marks) {
+    std::vector<int> ranks;
+    for (size_t i = 0; i < marks.size(); ++i) ranks.push_back(static_cast<int>(10 + i));
+    return describe_difference(marks, ranks).value_or("equal");
+  };
+  EXPECT_EQ(say({7}), "equal");
+  EXPECT_EQ(say({7, 7, 7}), "equal");
+  EXPECT_EQ(say({7, 8}), "ranks 10, 11 differ");
+  EXPECT_EQ(say({7, 8, 9}), "ranks 10, 11, 12 all differ");
+  EXPECT_EQ(say({9, 8, 8}), "ranks 11, 12 agree, rank 10 differs");
+  EXPECT_EQ(say({1, 8, 8, 2}), "ranks 11, 12 agree, ranks 10, 13 differ");
+  EXPECT_EQ(say({1, 8, 8, 1}), "no majority among ranks 10, 13 and ranks 11, 12");
+}
+
+struct Sums {
+  double error = 0, bound = 0, typical = 0;
+};
+
+// The sum over ranks of n normal numbers each.
+Sums sum_over_ranks(DType dtype, int ranks, int64_t n) {
+  HostMemory memory;
+  std::vector<const void*> terms;
+  double in = 0, in_sq = 0, out = 0, out_sq = 0;
+  for (int r = 0; r < ranks; ++r) {
+    const Tensor x = memory.random(dtype, {n}, fmt::format("gradient {} of {}", r, ranks), 1e-3);
+    terms.push_back(x.data);
+    for (int64_t i = 0; i < n; ++i) in += load_f64(x, i), in_sq += load_f64(x, i) * load_f64(x, i);
+  }
+  const Tensor y = memory.zeros(dtype, {n});
+  sum_in_order(y.data, terms, n, dtype);
+  for (int64_t i = 0; i < n; ++i) out += load_f64(y, i), out_sq += load_f64(y, i) * load_f64(y, i);
+  return {std::abs(out - in), rounding_bound(dtype, ranks, n, in_sq, out_sq), std::sqrt(out_sq / static_cast<double>(n))};
+}
+
+TEST(Health, RoundingStaysInItsBoundAndOneWrongElementDoesNot) {
+  for (const int ranks : {2, 8})
+    for (const int64_t n : {int64_t{1}, int64_t{64}, int64_t{4097}, int64_t{1} << 20}) {
+      const Sums f32 = sum_over_ranks(DType::f32, ranks, n), narrow = sum_over_ranks(DType::bf16, ranks, n);
+      EXPECT_LE(f32.error, f32.bound) << ranks << " ranks, " << n;
+      EXPECT_LE(narrow.error, narrow.bound) << ranks << " ranks, " << n;
+      EXPECT_LT(f32.bound, 0.05 * f32.typical) << ranks << " ranks, " << n;
+      // In bf16 the rounding of n stores hides less than sqrt(n) / 31 typical elements, and no more.
+      EXPECT_LT(narrow.bound, std::sqrt(static_cast<double>(n)) / 31 * narrow.typical) << ranks << " ranks, " << n;
+    }
+}
+
+}  // namespace
+}  // namespace hlat

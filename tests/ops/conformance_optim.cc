@@ -1,0 +1,170 @@
+// Rows of adamw: every combination of weight, master, moment and gradient types, nearest and stochastic.
+// f32 results agree to a few units. A stochastically rounded store is one of the two bf16 neighbours of the exact value and
+// is the one its noise bits choose, but for the few elements whose exact value lies within f32 error of the threshold.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/conformance.h"
+
+namespace hlat {
+namespace {
+
+struct AdamwCase {
+  DType moment = DType::f32, grad = DType::f32;
+  bool master = false;
+  int64_t n = 1;
+  AdamwScalars scalars;
+  double scale = 1;
+};
+
+struct AdamwTwins {
+  Twin weight, master, m, v, grad, scale, weight_sq;
+  AdamwTensors at(const View& view) const {
+    return {view(weight), view(master), view(m), view(v), view(grad), view(scale), view(weight_sq)};
+  }
+};
+
+// Element 0 has no gradient and no history: its update is 0 / (0 + eps).
+std::vector<double> small(int64_t n, const char* name, double std, bool zero_first) {
+  std::vector<double> v = normals(n, name);
+  for (double& x : v) x *= std;
+  if (zero_first) v[0] = 0;
+  return v;
+}
+
+AdamwTwins make_twins(Lab& lab, const AdamwCase& c) {
+  std::vector<double> v = small(c.n, "v", 1e-2, c.n > 1);
+  for (double& x : v) x *= x;
+  const std::vector<double> w = small(c.n, "w", 0.02, false);
+  AdamwTwins t;
+  t.weight = lab.values({c.n}, w);
+  if (c.master) t.master = lab.values(DType::f32, {c.n}, w);
+  t.m = lab.values(c.moment, {c.n}, small(c.n, "m", 1e-2, c.n > 1));
+  t.v = lab.values(c.moment, {c.n}, v);
+  t.grad = lab.values(c.grad, {c.n}, small(c.n, "g", 1e-2, c.n > 1));
+  t.scale = lab.values(DType::f32, {1}, {c.scale});
+  t.weight_sq = lab.output(DType::f64, {1});
+  return t;
+}
+
+// Absolute errors in units of 2^-24, from the inputs: moments are two-term sums, the update divides and corrects them.
+struct Magnitudes {
+  std::vector<double> m, v, w;
+};
+
+Magnitudes magnitudes(const AdamwTwins& t, const AdamwCase& c) {
+  const double b1 = static_cast<double>(c.scalars.beta1), b2 = static_cast<double>(c.scalars.beta2),
+               step = static_cast<double>(c.scalars.step);
+  Magnitudes out;
+  for (int64_t i = 0; i < c.n; ++i) {
+    const double g = row(t.grad.mag)[i] * row(t.scale.mag)[0];
+    const double m = b1 * row(t.m.mag)[i] + (1 - b1) * g, v = b2 * row(t.v.mag)[i] + (1 - b2) * g * g;
+    const double w = row(c.master ? t.master.mag : t.weight.mag)[i];
+    const double update = m / (1 - std::pow(b1, step)) / (std::sqrt(v / (1 - std::pow(b2, step))) + static_cast<double>(c.scalars.eps));
+    out.m.push_back(8 * m);
+    out.v.push_back(8 * v);
+    out.w.push_back(4 * w + 64 * static_cast<double>(c.scalars.lr) * update);
+  }
+  return out;
+}
+
+// The bf16 grid below and above a value: 8 significant bits, fixed spacing below the smallest normal number.
+double bf16_down(double x) {
+  const double ulp = std::ldexp(1.0, std::max(x == 0 ? -126 : std::ilogb(x), -126) - 7);
+  return std::floor(x / ulp) * ulp;
+}
+double bf16_up(double x) { return -bf16_down(-x); }
+
+void expect_stochastic(const char* what, const Twin& t, const std::vector<double>& units, const NoiseKey& key, const ElementMap& map) {
+  int64_t chosen = 0;
+  for (int64_t i = 0; i < t.test.numel(); ++i) {
+    const double exact = row(t.ref)[i], error = units[static_cast<size_t>(i)] * 0x1p-24 + 1e-30, stored = load_f64(t.test, i);
+    EXPECT_GE(stored, bf16_down(exact - error)) << what << " element " << i << " of exact value " << exact;
+    EXPECT_LE(stored, bf16_up(exact + error)) << what << " element " << i << " of exact value " << exact;
+    chosen += t.test.as<bf16>()[i].bits == to_bf16_stochastic(static_cast<float>(exact), noise_at(key, map.global(i))).bits;
+  }
+  EXPECT_GE(chosen, t.test.numel() - t.test.numel() / 100 - 1) << what << ": not the noise of its key";
+}
+
+void expect_stored(Lab& lab, const char* what, const Twin& t, const std::vector<double>& units, const AdamwScalars& s, Noise purpose) {
+  const NoiseKey key{s.seed, s.stream, purpose, static_cast<uint32_t>(s.step)};
+  if (t.test.dtype == DType::bf16 && s.rounding == Rounding::stochastic) {
+    expect_stochastic(what, t, units, key, s.map);
+  } else {
+    lab.expect(what, t, {.units = 1, .magnitude = units});
+  }
+}
+
+// With a master the weight is exactly its rounding.
+void expect_rounded_master(const AdamwTwins& t, const AdamwScalars& s) {
+  const NoiseKey key{s.seed, s.stream, Noise::round_weight, static_cast<uint32_t>(s.step)};
+  for (int64_t i = 0; i < t.weight.test.numel(); ++i) {
+    const float master = t.master.test.as<float>()[i];
+    const bf16 expected = s.rounding == Rounding::nearest ? to_bf16(master) : to_bf16_stochastic(master, noise_at(key, s.map.global(i)));
+    EXPECT_EQ(t.weight.test.as<bf16>()[i].bits, expected.bits) << "weight " << i << " of master " << master;
+  }
+}
+
+void adamw(Lab& lab, const AdamwCase& c) {
+  const AdamwTwins t = make_twins(lab, c);
+  const Magnitudes units = magnitudes(t, c);
+  lab.run([&](Ops& ops, const View& at) { ops.adamw(t.at(at), c.scalars); });
+  expect_stored(lab, "m", t.m, units.m, c.scalars, Noise::round_moment1);
+  expect_stored(lab, "v", t.v, units.v, c.scalars, Noise::round_moment2);
+  const Twin& own = c.master ? t.master : t.weight;
+  expect_stored(lab, c.master ? "master" : "weight", own, units.w, c.scalars, Noise::round_weight);
+  if (c.master) expect_rounded_master(t, c.scalars);
+  double squares = 0;
+  for (const double w : to_f64(own.test)) squares += w * w;
+  *row(t.weight_sq.ref) = squares;
+  lab.expect("weight_sq", t.weight_sq, {.units = 64});
+}
+
+struct Variant {
+  const char* name;
+  int64_t n;
+  AdamwScalars scalars;
+  double scale;
+};
+
+const std::vector<Variant> kVariants = {
+    {"first step, no decay", 1, {.lr = 1e-3f, .step = 1, .seed = 5, .stream = 6}, 1.0},
+    {"decay, clipped, shard",
+     37,
+     {.lr = 1e-2f, .eps = 1e-3f, .weight_decay = 0.1f, .step = 7, .seed = 5, .stream = 6, .map = {.first = 13}},
+     0.3},
+    {"columns of a shard",
+     1000,
+     {.lr = 1e-2f, .weight_decay = 0.1f, .step = 3, .seed = 5, .stream = 6, .map = {.first = 11, .run = 29, .stride = 101, .offset = 7}},
+     1.0},
+    {"late",
+     9001,
+     {.lr = 3e-4f, .beta1 = 0.8f, .beta2 = 0.99f, .weight_decay = 0.1f, .step = 100000, .seed = 8, .stream = 9, .map = {.first = 4}},
+     1e-2},
+};
+
+}  // namespace
+
+void add_optim_rows(Table& table) {
+  for (const Variant& variant : kVariants) {
+    for (int bits = 0; bits < 16; ++bits) {
+      AdamwCase c{.moment = (bits & 1) ? DType::bf16 : DType::f32,
+                  .grad = (bits & 2) ? DType::bf16 : DType::f32,
+                  .master = (bits & 4) != 0,
+                  .n = variant.n,
+                  .scalars = variant.scalars,
+                  .scale = variant.scale};
+      c.scalars.rounding = (bits & 8) ? Rounding::stochastic : Rounding::nearest;
+      table.push_back({"adamw",
+                       fmt::format("{}: moments {}, grad {}{}{}", variant.name, name_of(c.moment), name_of(c.grad),
+                                   c.master ? ", master" : "", (bits & 8) ? ", stochastic" : ""),
+                       [c](Lab& lab) {
+                         if (!c.master || lab.dtype() == DType::bf16) adamw(lab, c);
+                       }});
+    }
+  }
+}
+
+}  // namespace hlat

@@ -1,0 +1,173 @@
+// metrics.jsonl and the run folder: exact numbers, readable while the run goes on, nothing overwritten, clear refusals.
+#include "record/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "record/run_folder.h"
+#include "support/temp_dir.h"
+
+namespace hlat {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TempFolder {
+  test::TempDir dir;
+  fs::path path{dir.path()};
+};
+
+std::vector<nlohmann::json> read_lines(const fs::path& file) {
+  std::vector<nlohmann::json> out;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) out.push_back(nlohmann::json::parse(line));
+  return out;
+}
+
+std::string read_text(const fs::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+StepMetrics sample(int64_t step) {
+  StepMetrics m;
+  m.step = step;
+  m.tokens = step * 4096;
+  m.loss = std::nextafter(1.1, 2.0);
+  m.floor = 1.0 / 3;
+  m.grad_norm = 1e-300;
+  m.param_norm = 1542.0000000001;
+  m.lr = 3e-4;
+  m.step_s = 0.1;
+  m.tokens_per_s = 40960;
+  m.mfu = 0.75;
+  m.hfu = 0.8;
+  m.data_wait_s = 5e-324;
+  return m;
+}
+
+TEST(Metrics, EveryLineRoundTripsExactlyAndIsThereAtOnce) {
+  TempFolder folder;
+  MetricsWriter writer(folder.path / "metrics.jsonl");
+  for (int64_t step = 1; step <= 3; ++step) {
+    writer.write(sample(step));
+    const auto lines = read_lines(folder.path / "metrics.jsonl");  // the writer is still open
+    ASSERT_EQ(lines.size(), static_cast<size_t>(step));
+    const auto& line = lines.back();
+    EXPECT_EQ(line.at("step").get<int64_t>(), step);
+    EXPECT_EQ(line.at("tokens").get<int64_t>(), step * 4096);
+    size_t fields = 2;
+    scalars(sample(step), [&](const char* name, double value) {
+      EXPECT_EQ(line.at(name).get<double>(), value) << name;
+      ++fields;
+    });
+    EXPECT_EQ(line.size(), fields);
+  }
+}
+
+TEST(Metrics, RecordsAllFieldsOfTheDesign) {
+  TempFolder folder;
+  MetricsWriter(folder.path / "m").write(sample(1));
+  const auto line = read_lines(folder.path / "m").at(0);
+  for (const char* key :
+       {"step", "tokens", "loss", "floor", "grad_norm", "param_norm", "lr", "step_s", "tokens_per_s", "mfu", "hfu", "data_wait_s"})
+    EXPECT_TRUE(line.contains(key)) << key;
+}
+
+TEST(Metrics, UnknownFloorIsLeftOutAndNonFiniteValuesAreNull) {
+  TempFolder folder;
+  StepMetrics m = sample(1);
+  m.floor = std::nan("");
+  m.loss = std::nan("");
+  m.grad_norm = std::numeric_limits<double>::infinity();
+  MetricsWriter(folder.path / "m").write(m);
+  const auto line = read_lines(folder.path / "m").at(0);
+  EXPECT_FALSE(line.contains("floor"));
+  EXPECT_TRUE(line.at("loss").is_null());
+  EXPECT_TRUE(line.at("grad_norm").is_null());
+}
+
+TEST(Metrics, ErrorsNameTheFileAndTheReason) {
+  const std::string missing = error_of([] { MetricsWriter("/nowhere/at/all/m.jsonl"); });
+  EXPECT_NE(missing.find("/nowhere/at/all/m.jsonl"), std::string::npos) << missing;
+  EXPECT_NE(missing.find("No such file"), std::string::npos) << missing;
+  const std::string full = error_of([] { MetricsWriter("/dev/full").write(sample(1)); });
+  EXPECT_NE(full.find("/dev/full: No space left"), std::string::npos) << full;
+}
+
+TEST(RunFolder, HoldsConfigMetricsEventsAndLog) {
+  TempFolder folder;
+  const fs::path dir = folder.path / "runs" / "first";
+  RunFolder run(dir, "run:\n  seed: 1\n", true);
+  run.record(sample(1));
+  run.log().info("hello");
+  EXPECT_EQ(read_text(dir / "config.yaml"), "run:\n  seed: 1\n");
+  EXPECT_EQ(read_lines(dir / "metrics.jsonl").size(), 1u);
+  EXPECT_NE(read_text(dir / "log.txt").find("info hello"), std::string::npos);
+  int events = 0;
+  for (const auto& e : fs::directory_iterator(dir)) events += e.path().filename().string().starts_with("events.out.tfevents.");
+  EXPECT_EQ(events, 1);
+}
+
+TEST(RunFolder, MovesAnEarlierRunAsideAndLeavesOtherFilesAlone) {
+  TempFolder folder;
+  std::ofstream(folder.path / "notes.txt") << "mine";
+  for (const char* config : {"one", "two", "three"}) RunFolder(folder.path, config, true).record(sample(1));
+  EXPECT_EQ(read_text(folder.path / "config.yaml"), "three");
+  EXPECT_EQ(read_text(folder.path / "previous_1" / "config.yaml"), "one");
+  EXPECT_EQ(read_text(folder.path / "previous_2" / "config.yaml"), "two");
+  for (const char* part : {"", "previous_1", "previous_2"}) {
+    EXPECT_EQ(read_lines(folder.path / part / "metrics.jsonl").size(), 1u) << part;
+    int events = 0;
+    for (const auto& e : fs::directory_iterator(folder.path / part)) events += e.path().filename().string().starts_with("events.");
+    EXPECT_EQ(events, 1) << part;
+  }
+  EXPECT_EQ(read_text(folder.path / "notes.txt"), "mine");
+  EXPECT_NE(read_text(folder.path / "log.txt").find("moved to " + (folder.path / "previous_2").string()), std::string::npos);
+  EXPECT_EQ(read_text(folder.path / "previous_1" / "log.txt").find("moved"), std::string::npos);
+}
+
+TEST(RunFolder, WithoutTensorboardWritesNoEvents) {
+  TempFolder folder;
+  RunFolder(folder.path, "", false).record(sample(1));
+  for (const auto& e : fs::directory_iterator(folder.path)) EXPECT_FALSE(e.path().filename().string().starts_with("events"));
+}
+
+TEST(RunFolder, RefusesClearly) {
+  TempFolder folder;
+  std::ofstream(folder.path / "file") << "x";
+  const auto open = [](const fs::path& dir) { return error_of([&] { RunFolder(dir, "", true); }); };
+  EXPECT_NE(open(folder.path / "file").find("/file is a file, not a folder"), std::string::npos);
+  const std::string below = open(folder.path / "file" / "run");
+  EXPECT_NE(below.find("/file/run: Not a directory"), std::string::npos) << below;
+  EXPECT_EQ(read_text(folder.path / "file"), "x");
+}
+
+TEST(RunFolder, OneRunAtATime) {
+  TempFolder folder;
+  {
+    RunFolder first(folder.path, "first", false);
+    const std::string busy = error_of([&] { RunFolder(folder.path, "second", false); });
+    EXPECT_NE(busy.find("another run is writing to " + folder.path.string()), std::string::npos) << busy;
+    EXPECT_EQ(read_text(folder.path / "config.yaml"), "first");
+  }
+  EXPECT_NO_THROW(RunFolder(folder.path, "second", false));
+}
+
+}  // namespace
+}  // namespace hlat

@@ -1,0 +1,170 @@
+// Event files read back by a small reader that shares no code with the writer. The real TensorBoard reads them too:
+// tools/check_tensorboard.py.
+#include "record/tensorboard.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "base/error.h"
+
+namespace hlat {
+namespace {
+
+namespace fs = std::filesystem;
+
+uint32_t slow_crc32c(const std::string& data) {
+  uint32_t c = 0xffffffffu;
+  for (const char byte : data)
+    for (int bit = 0; bit < 8; ++bit) {
+      const uint32_t in = (static_cast<unsigned char>(byte) >> bit) & 1u;
+      c = (c >> 1) ^ (((c ^ in) & 1u) * 0x82f63b78u);
+    }
+  return c ^ 0xffffffffu;
+}
+
+template <class T>
+T fixed(const std::string& data, size_t at) {
+  T value;
+  if (at + sizeof(T) > data.size()) throw std::out_of_range("record cut short");
+  std::memcpy(&value, data.data() + at, sizeof(T));
+  return value;
+}
+
+uint32_t unmask(uint32_t masked) {
+  const uint32_t rotated = masked - 0xa282ead8u;
+  return rotated >> 17 | rotated << 15;
+}
+
+std::vector<std::string> read_records(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string data{std::istreambuf_iterator<char>(in), {}};
+  std::vector<std::string> out;
+  for (size_t at = 0; at < data.size();) {
+    const auto length = fixed<uint64_t>(data, at);
+    EXPECT_EQ(unmask(fixed<uint32_t>(data, at + 8)), slow_crc32c(data.substr(at, 8)));
+    out.push_back(data.substr(at + 12, length));
+    EXPECT_EQ(unmask(fixed<uint32_t>(data, at + 12 + length)), slow_crc32c(out.back()));
+    at += length + 16;
+  }
+  return out;
+}
+
+// Fields of one protobuf message: numbers as raw 64 bits, messages and strings as bytes.
+struct Field {
+  uint64_t number = 0;
+  std::string bytes;
+};
+
+std::multimap<uint64_t, Field> parse(const std::string& message) {
+  std::multimap<uint64_t, Field> out;
+  size_t at = 0;
+  const auto varint = [&] {
+    uint64_t value = 0;
+    for (int shift = 0;; shift += 7) {
+      const auto byte = static_cast<unsigned char>(message.at(at++));
+      value |= uint64_t{byte & 0x7fu} << shift;
+      if (byte < 0x80) return value;
+    }
+  };
+  while (at < message.size()) {
+    const uint64_t tag = varint();
+    Field f;
+    if ((tag & 7) == 0)
+      f.number = varint();
+    else if ((tag & 7) == 1)
+      f.number = fixed<uint64_t>(message, at), at += 8;
+    else if ((tag & 7) == 5)
+      f.number = fixed<uint32_t>(message, at), at += 4;
+    else if ((tag & 7) == 2) {
+      const uint64_t length = varint();
+      f.bytes = message.substr(at, length);
+      at += length;
+    } else
+      ADD_FAILURE() << "wire type " << (tag & 7);
+    out.emplace(tag >> 3, f);
+  }
+  return out;
+}
+
+const Field& single_source(const std::multimap<uint64_t, Field>& fields, uint64_t number) {
+  EXPECT_EQ(fields.count(number), 1u) << number;
+  return fields.find(number)->second;
+}
+
+TEST(Crc32c, MatchesPublishedValues) {
+  EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);  // RFC 3720, B.4
+  EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62a8ab43u);
+  EXPECT_EQ(crc32c(""), 0u);
+}
+
+TEST(EventWriter, WritesWhatAnIndependentReaderReads) {
+  const fs::path folder = fs::path(testing::TempDir()) / "hlat_tensorboard_test";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  EventWriter writer(folder, 1700000000.25);
+  EXPECT_NE(writer.path().filename().string().find("events.out.tfevents.1700000000."), std::string::npos);
+  StepMetrics m;
+  m.step = int64_t{1} << 40;  // a varint of several bytes
+  m.loss = 1.5;
+  m.floor = 1.25;
+  m.grad_norm = std::numeric_limits<double>::quiet_NaN();
+  m.lr = 3e-4;
+  writer.write(m, 1700000001.5);
+  m.step = 2;
+  m.floor = std::nan("");
+  writer.write(m, 1700000002.5);
+
+  const auto records = read_records(writer.path());  // still open: records are flushed one by one
+  ASSERT_EQ(records.size(), 3u);
+  const auto version = parse(records[0]);
+  EXPECT_EQ(std::bit_cast<double>(single_source(version, 1).number), 1700000000.25);
+  EXPECT_EQ(single_source(version, 3).bytes, "brain.Event:2");
+
+  const auto event = parse(records[1]);
+  EXPECT_EQ(std::bit_cast<double>(single_source(event, 1).number), 1700000001.5);
+  EXPECT_EQ(single_source(event, 2).number, uint64_t{1} << 40);
+  std::map<std::string, float> values;
+  const auto summary = parse(single_source(event, 5).bytes);
+  for (const auto& [number, item] : summary) {
+    EXPECT_EQ(number, 1u);
+    const auto value = parse(item.bytes);
+    values[single_source(value, 1).bytes] = std::bit_cast<float>(static_cast<uint32_t>(single_source(value, 2).number));
+  }
+  size_t fields = 0;
+  m.floor = 1.25;
+  scalars(m, [&](const char* name, double value) {
+    ++fields;
+    const auto at = values.find(std::string("train/") + name);
+    ASSERT_NE(at, values.end()) << name;
+    if (std::isnan(value))
+      EXPECT_TRUE(std::isnan(at->second));
+    else
+      EXPECT_EQ(at->second, static_cast<float>(value)) << name;
+  });
+  EXPECT_EQ(values.size(), fields);
+  EXPECT_EQ(parse(single_source(parse(records[2]), 5).bytes).size(), fields - 1) << "an unknown floor is not written";
+
+  // A second writer in the same second does not touch the first file.
+  const EventWriter second(folder, 1700000000.25);
+  EXPECT_NE(second.path(), writer.path());
+  EXPECT_EQ(read_records(writer.path()).size(), 3u);
+  fs::remove_all(folder);
+}
+
+TEST(EventWriter, ErrorNamesTheFolder) {
+  try {
+    EventWriter writer("/nowhere/at/all", 0);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("/nowhere/at/all/events.out.tfevents"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace hlat
