@@ -19,7 +19,7 @@ void put(std::ofstream& out, const void* data, size_t bytes) {
 void write_weights(const Config& config, const std::string& dir) {
   RealRun run(config);
   std::ofstream weights(dir + "/weights.bin", std::ios::binary), names(dir + "/names.txt");
-  const ParamStore& params = run.runner().params();
+  const ParamStore& params = run.executor().params();
   for (ParamId id = 0; id < params.size(); ++id) {
     put(weights, params.weight(id).data, params.weight(id).bytes());
     names << params.spec(id).name << " " << params.weight(id).shape.str() << "\n";

@@ -8,10 +8,8 @@
 #include "bench/peak.h"
 #include "data/embedded/corpus.h"
 #include "data/loader.h"
-#include "plan/dry_run.h"
-#include "runtime/device_comm.h"
-#include "runtime/planner.h"
-#include "train/step_runner.h"
+#include "runtime/assembly.h"
+#include "train/train_step.h"
 
 namespace hlat {
 
@@ -29,19 +27,32 @@ void scale(OpCost& c, double factor) {
   c.seconds *= factor;
 }
 
+// Rows of the embedded corpus for this rank.
+class EmbeddedRows : public BatchSource {
+ public:
+  EmbeddedRows(const Config& config, const Mesh& mesh)
+      : corpus_(config.data.seed),
+        mixture_(single_source(corpus_)),
+        own_(part_of(config.train.global_batch, mesh.coord().dp, mesh.shape().dp)),
+        loader_(Lanes(mixture_, config.train.global_batch, config.train.seq_len), own_.begin, own_.count, {}) {}
+  void read(int64_t first, Batch& b) override { loader_.fill(own_.begin + first, b.rows, b.inputs.data(), b.targets.data()); }
+
+ private:
+  EmbeddedCorpus corpus_;
+  Mixture mixture_;
+  Part own_;
+  Loader loader_;
+};
+
 }  // namespace
 
 StepBench bench_step(const Config& config, Backend& backend, Comm& world, int local_ranks, int64_t steps, bool per_op) {
   const DType compute = precision_of(config.train.precision).compute;
   StepBench b;
-  b.machine = backend.describe();
   b.steps = steps;
   b.per_op = per_op;
-  DeviceComm comm(config, backend, world, local_ranks);
-  const Plan plan = Planner(backend, comm.memory()).rank(config, world.rank());
-  const Mesh mesh = comm.make_mesh();
-  if (!comm.describe().empty()) b.machine += "\n" + comm.describe();
-  b.mesh = mesh.shape();
+  Assembly assembly(config, backend, world, local_ranks);
+  const RankPlan& plan = assembly.plan();
   // bf16 steps are held against the faster of both types: without bf16 instructions that is f32.
   MatmulRate f32(backend, DType::f32);
   std::unique_ptr<MatmulRate> bf16 = compute == DType::bf16 ? std::make_unique<MatmulRate>(backend, DType::bf16) : nullptr;
@@ -50,42 +61,40 @@ StepBench bench_step(const Config& config, Backend& backend, Comm& world, int lo
     f32.measure(kSeconds);
     if (bf16) bf16->measure(kSeconds);
   };
-  {
-    PlannedMemory planned(backend.device(), plan.memory);
-    const auto ops = backend.make_ops(planned.memory()[Purpose::temp]);
-    StepRunner runner(config, precision_of(config.train.precision), mesh, planned.memory(), *ops, &backend.device());
-    runner.init_weights();
-    const EmbeddedCorpus corpus(config.data.seed);
-    const Mixture mixture = single_source(corpus);
-    const int64_t share = config.train.global_batch / mesh.shape().dp;
-    Loader loader(Lanes(mixture, config.train.global_batch, config.train.seq_len), mesh.coord().dp * share, share, {});
-    const auto fill = [&](int64_t first, int32_t* in, int32_t* out) { loader.fill(first, config.train.micro_batch, in, out); };
-    runner.step(1, 1e-4, fill);  // touches the memory, makes the library's kernels
-    ops->reset_cost();
-    ops->set_timing(per_op);
-    std::vector<double> times;
+  PlacedModel& model = assembly.build();
+  const Mesh& mesh = model.mesh();
+  b.machine = assembly.describe();
+  b.mesh = mesh.shape();
+  model.executor().init_weights();
+  TrainStep step(model.executor());
+  std::optional<EmbeddedRows> rows;
+  if (model.executor().reads_batches()) rows.emplace(config, mesh);
+  BatchSource* source = rows ? &*rows : nullptr;
+  step.run(1, 1e-4, source);  // touches the memory, makes the library's kernels
+  model.ops().reset_cost();
+  model.ops().set_timing(per_op);
+  std::vector<double> times;
+  measure_rate();
+  mesh.reset_traffic();
+  for (int64_t i = 0; i < steps; ++i) {
+    world.barrier();
+    const auto start = std::chrono::steady_clock::now();
+    const StepResult r = step.run(2 + i, 1e-4, source);
+    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    b.comm_s += r.comm_s / static_cast<double>(steps);
+    b.comm_wait_s += r.comm_wait_s / static_cast<double>(steps);
+    world.barrier();
     measure_rate();
-    mesh.reset_traffic();
-    for (int64_t i = 0; i < steps; ++i) {
-      world.barrier();
-      const auto start = std::chrono::steady_clock::now();
-      const StepResult r = runner.step(2 + i, 1e-4, fill);
-      times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-      b.comm_s += r.comm_s / static_cast<double>(steps);
-      b.comm_wait_s += r.comm_wait_s / static_cast<double>(steps);
-      world.barrier();
-      measure_rate();
-    }
-    b.traffic = traffic_of(mesh);
-    const MatmulRate& rate = bf16 && bf16->median() > f32.median() ? *bf16 : f32;
-    b.peak_flops = sum_over(mesh, rate.median());
-    b.best_flops = sum_over(mesh, rate.best());
-    b.hfu = sum_over(mesh, plan.executed_flops()) / b.peak_flops / median(times);
-    b.step_s = median(times);
-    ops->collect_times();
-    b.ops = ops->cost();
-    b.used_bytes = planned.memory().high_water().total();
   }
+  b.traffic = traffic_of(mesh);
+  const MatmulRate& rate = bf16 && bf16->median() > f32.median() ? *bf16 : f32;
+  b.peak_flops = sum_over(mesh, rate.median());
+  b.best_flops = sum_over(mesh, rate.best());
+  b.hfu = sum_over(mesh, plan.executed_flops()) / b.peak_flops / median(times);
+  b.step_s = median(times);
+  model.ops().collect_times();
+  b.ops = model.ops().cost();
+  b.used_bytes = model.high_water().total();
   for (OpCost& c : b.ops.op) scale(c, 1.0 / static_cast<double>(steps));
   for (AxisTraffic& a : b.traffic)
     for (CommCost& c : a.traffic.kind) {
@@ -94,11 +103,11 @@ StepBench bench_step(const Config& config, Backend& backend, Comm& world, int lo
       c.seconds /= static_cast<double>(steps);
     }
   for (auto& [name, c] : b.ops.matmuls) scale(c, 1.0 / static_cast<double>(steps));
-  b.tokens_per_step = plan.tokens_per_step;
+  b.tokens_per_step = plan.tokens;
   if (per_op) b.copy_bytes = measure_copy(backend);
   b.planned_bytes = plan.memory.total();
-  b.tokens_per_s = static_cast<double>(plan.tokens_per_step) / b.step_s;
-  b.mfu = b.tokens_per_s * plan.model_flops_per_token / b.peak_flops;
+  b.tokens_per_s = static_cast<double>(plan.tokens) / b.step_s;
+  b.mfu = b.tokens_per_s * plan.flops_per_token / b.peak_flops;
   return b;
 }
 

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "config/config.h"
+#include "model/rank_plan.h"
 #include "ops/cost.h"
 #include "ops/device.h"
-#include "plan/dry_run.h"
 
 namespace hlat {
 

@@ -12,9 +12,9 @@
 #include "parallel/mesh.h"
 #include "plan/devices.h"
 #include "plan/report.h"
+#include "runtime/assembly.h"
 #include "runtime/backends.h"
 #include "runtime/device_comm.h"
-#include "runtime/planner.h"
 
 namespace hlat {
 namespace {
@@ -24,6 +24,7 @@ struct Args {
   std::string device;
   int64_t ranks = 0;  // 0: as the config says
   int rank = -1;      // -1: one of each pipeline stage
+  bool eval = false;
   bool json = false;
 };
 
@@ -46,15 +47,16 @@ void run(const Args& args) {
   const CommHere comm = here ? comm_here(config, *backend, ranks) : CommHere{};
   Fit fit = fit_here(*backend, comm.sharing);
   if (!here) fit = {.device = args.device, .available = find_device(args.device).memory_bytes};
+  Region measuring;
+  const auto ops = backend->make_ops(measuring);
   // A named device is planned without scratch: how much its libraries take is not known here.
-  const Planner planner(*backend, comm.memory);
-  const Ops* scratch = here ? planner.scratch_model() : nullptr;
-  const std::vector<Plan> plans =
-      args.rank >= 0 ? std::vector{dry_run(config, scratch, args.rank, comm.memory)} : plan_stages(config, scratch, comm.memory);
+  const PlanTarget target{
+      .scratch_model = here ? ops.get() : nullptr, .comm = comm.memory, .use = args.eval ? ParamUse::weights : ParamUse::training};
+  const std::vector<RankPlan> plans = args.rank >= 0 ? std::vector{dry_run(config, target, args.rank)} : plan_stages(config, target);
   if (args.json)
     fmt::print("{}\n", plan_json(config, plans, fit).dump(2));
   else
-    fmt::print("{}\n{}", plan_table(config, plans), fit_text(config, plans, fit, scratch, comm.memory));
+    fmt::print("{}\n{}", plan_table(config, plans), fit_text(config, plans, fit, target));
 }
 
 }  // namespace
@@ -67,6 +69,7 @@ void add_plan_command(CLI::App& app) {
   command->add_option("--ranks", args->ranks, "plan for this many ranks: as many replicas as they make, whatever parallel.dp says")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   command->add_option("--rank", args->rank, "plan this rank; default: one of each pipeline stage")->check(CLI::Range(0, 1 << 30));
+  command->add_flag("--eval", args->eval, "plan an evaluation, with weights alone, instead of a training step");
   command->add_flag("--json", args->json, "print one JSON object");
   command->callback([args] { run(*args); });
 }

@@ -14,9 +14,8 @@
 #include "config/print.h"
 #include "config/resolve.h"
 #include "plan/report.h"
+#include "runtime/assembly.h"
 #include "runtime/backends.h"
-#include "runtime/device_comm.h"
-#include "runtime/planner.h"
 #include "train/trainer.h"
 
 namespace hlat {
@@ -62,20 +61,22 @@ nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s)
           {"samples", s.samples}};
 }
 
-// Rank 0 first: the others find the document indices that it made.
+// Rank 0 first: the others find the document indices that it made. Ranks that read no batches open nothing.
 std::unique_ptr<Dataset> open_data(const Config& config, const Session& session) {
   const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
+  const MeshShape shape = mesh_shape(config.parallel);
+  std::unique_ptr<Dataset> data;
   if (session.rank() != 0) session.world().barrier();
-  auto data = std::make_unique<Dataset>(config, threads);
+  if (reads_batches(coord_of(session.rank(), shape), shape)) data = std::make_unique<Dataset>(config, threads);
   if (session.rank() == 0) session.world().barrier();
   return data;
 }
 
 // What rank 0 writes before the first step.
 std::unique_ptr<RunFolder> open_folder(const Config& config, const Session& session, const std::string& machine,
-                                       const std::vector<Plan>& stages, double peak, const Dataset& data) {
+                                       const std::vector<RankPlan>& stages, double peak, const Dataset& data) {
   auto folder = std::make_unique<RunFolder>(config.run.dir, to_yaml(config), config.run.tensorboard);
-  const Plan& plan = fullest(stages);
+  const RankPlan& plan = fullest(stages);
   folder->log().info("{}", machine);
   folder->log().info("measured matmul rate {} FLOP/s{}", format_count(peak), plan.mesh.ranks() > 1 ? " on rank 0" : "");
   folder->log().info("plan\n{}", plan_table(config, stages));
@@ -93,35 +94,29 @@ std::unique_ptr<RunFolder> open_folder(const Config& config, const Session& sess
 
 void run_rank(const Args& args, const Config& config, const Session& session, int64_t& step) {
   const bool leads = session.rank() == 0;
-  const std::unique_ptr<Dataset> opened = open_data(config, session);
-  const Dataset& data = *opened;
+  const std::unique_ptr<Dataset> data = open_data(config, session);
   const auto backend = make_backend(config.device, session.place());
-  DeviceComm comm(config, *backend, session.world(), session.local_ranks());
-  const Planner planner(*backend, comm.memory());
-  std::vector<Plan> stages;
+  Assembly assembly(config, *backend, session.world(), session.local_ranks());
+  std::vector<RankPlan> stages;
   if (leads) {
-    stages = planner.stages(config);
+    stages = plan_stages(config, assembly.target());
     // Other ranks are waiting where the mesh is made, and end with this one.
-    const Fit fit = fit_here(*backend, comm.sharing());
-    if (!fit.fits(fullest(stages))) fail("{}", fit_text(config, stages, fit, planner.scratch_model(), comm.memory()));
+    const Fit fit = assembly.fit();
+    if (!fit.fits(fullest(stages))) fail("{}", fit_text(config, stages, fit, assembly.target()));
   }
-  const Plan plan = planner.rank(config, session.rank());
   const double peak = measure_peak(*backend, precision_of(config.train.precision).compute);
-  const TrainPlan train_plan{.memory = plan.memory,
-                             .host_bytes = plan.host_bytes,
-                             .model_flops_per_token = plan.model_flops_per_token,
-                             .executed_flops_per_step = plan.executed_flops(),
-                             .peak_flops = peak};
-  const Mesh mesh = comm.make_mesh();
-  if (!leads) {
-    train(config, train_plan, *backend, mesh, data, {}, step);
-    return;
+  TrainSetup setup{.plan = assembly.plan(), .peak_flops = peak, .model = assembly.build(), .data = data.get()};
+  std::unique_ptr<RunFolder> folder;
+  std::optional<Progress> progress;
+  if (leads) {
+    folder = open_folder(config, session, assembly.describe(), stages, peak, *data);
+    setup.folder = folder.get();
+    setup.progress = &progress.emplace(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
   }
-  const std::string machine =
-      backend->describe() + (session.world().size() > 1 ? ", each rank" : "") + (comm.describe().empty() ? "" : "\n" + comm.describe());
-  const auto folder = open_folder(config, session, machine, stages, peak, data);
-  Progress progress(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
-  const TrainSummary summary = train(config, train_plan, *backend, mesh, data, {folder.get(), &progress}, step);
+  setup.model.executor().init_weights();
+  TrainState state;
+  const TrainSummary summary = train(config, setup, state, step);
+  if (!leads) return;
   const std::string text = summary_text(config, summary);
   folder->log().info("{}", text);
   folder->log().info("read\n{}", ledger_text(summary.ledger));

@@ -13,10 +13,7 @@ struct Batch {
   std::vector<int32_t> inputs, targets;  // (rows, T) each
 
   Batch(int64_t rows_, int64_t seq_len_)
-      : rows(rows_),
-        seq_len(seq_len_),
-        inputs(static_cast<size_t>(rows_ * seq_len_)),
-        targets(static_cast<size_t>(rows_ * seq_len_)) {}
+      : rows(rows_), seq_len(seq_len_), inputs(static_cast<size_t>(rows_ * seq_len_)), targets(static_cast<size_t>(rows_ * seq_len_)) {}
 };
 
 class BatchSource {

@@ -22,8 +22,9 @@ int32_t draw(const float* logits, int64_t vocab, double unit) {
 
 }  // namespace
 
-std::vector<std::string> sample_texts(StepRunner& runner, const Config& config, const Tokenizer& tokenizer, int32_t eos, int64_t lines) {
+std::vector<std::string> sample_texts(Executor& executor, const Tokenizer& tokenizer, int32_t eos, int64_t lines) {
   constexpr int64_t kLongest = 96;
+  const Config& config = executor.config();
   const int64_t rows = config.train.micro_batch, seq = std::min<int64_t>(config.train.seq_len, kLongest);
   const int64_t vocab = config.model.vocab, known = std::min(vocab, tokenizer.vocab_size());
   RandomStream random({.seed = config.run.seed, .stream = hash_name("sample"), .purpose = Noise::sample});
@@ -31,7 +32,7 @@ std::vector<std::string> sample_texts(StepRunner& runner, const Config& config, 
   std::vector<bool> done(static_cast<size_t>(rows), false);
   int64_t length = 1;
   for (; length < seq && std::find(done.begin(), done.end(), false) != done.end(); ++length) {
-    const auto logits = runner.next_logits(ids, seq, length);
+    const auto logits = executor.next_logits(ids, seq, length);
     for (int64_t r = 0; r < rows; ++r) {
       const int32_t id = draw(logits.data() + r * vocab, known, random.next_unit());
       std::vector<bool>::reference finished = done[static_cast<size_t>(r)];

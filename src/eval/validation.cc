@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "eval/mean_loss.h"
+
 namespace hlat {
 
 size_t target_bytes(const Tokenizer& tokenizer, const SpecialTokens& special, const std::vector<int32_t>& row,
@@ -26,35 +28,34 @@ size_t target_bytes(const Tokenizer& tokenizer, const SpecialTokens& special, co
   return bytes - bytes_of(all.first(1));  // the row's first token is no target
 }
 
-Validation::Validation(const Config& config, const Dataset& data, const Mesh& mesh)
-    : rows_(validate_rows(config)),
-      first_(mesh.coord().dp * (rows_ / mesh.shape().dp)),
-      seq_len_(config.train.seq_len),
-      micro_batch_(config.train.micro_batch) {
-  const int64_t own = rows_ / mesh.shape().dp;
-  Lanes lanes(data.validation(), rows_, seq_len_);
-  Readers readers(data.validation());
+Validation::Validation(const Config& config, const Dataset* data, const Mesh& mesh)
+    : rows_(validate_rows(config)), seq_len_(config.train.seq_len) {
+  if (data == nullptr) return;
+  const Part own = part_of(rows_, mesh.coord().dp, mesh.shape().dp);
+  Lanes lanes(data->validation(), rows_, seq_len_);
+  Readers readers(data->validation());
   std::vector<int32_t> row(static_cast<size_t>(seq_len_) + 1);
   size_t bytes = 0;
-  for (int64_t r = first_; r < first_ + own; ++r) {
+  for (int64_t r = own.begin; r < own.end(); ++r) {
     std::vector<RowPart> parts;
     lanes.read_row(r, readers, row.data(), &parts);
     tokens_.insert(tokens_.end(), row.begin(), row.end());
-    bytes += target_bytes(data.tokenizer(), data.special(), row, parts);
+    bytes += target_bytes(data->tokenizer(), data->special(), row, parts);
   }
   bytes_ = sum_over(mesh.along(Axis::dp), static_cast<double>(bytes));
 }
 
-ValidationResult Validation::run(StepRunner& runner) const {
-  const auto fill = [&](int64_t first, int32_t* inputs, int32_t* targets) {
-    for (int64_t i = 0; i < micro_batch_; ++i) {
-      const int32_t* row = tokens_.data() + (first - first_ + i) * (seq_len_ + 1);
-      std::copy_n(row, seq_len_, inputs + i * seq_len_);
-      std::copy_n(row + 1, seq_len_, targets + i * seq_len_);
-    }
-  };
+void Validation::read(int64_t first, Batch& batch) {
+  for (int64_t i = 0; i < batch.rows; ++i) {
+    const int32_t* row = tokens_.data() + (first + i) * (seq_len_ + 1);
+    std::copy_n(row, seq_len_, batch.inputs.data() + i * seq_len_);
+    std::copy_n(row + 1, seq_len_, batch.targets.data() + i * seq_len_);
+  }
+}
+
+ValidationResult Validation::run(Executor& executor) {
   ValidationResult r;
-  r.loss = runner.evaluate(rows_, fill);
+  r.loss = mean_loss(executor, rows_, executor.reads_batches() ? this : nullptr);
   r.perplexity = std::exp(r.loss);
   r.bits_per_byte = r.loss * static_cast<double>(rows_ * seq_len_) / std::numbers::ln2 / bytes_;
   return r;

@@ -5,9 +5,10 @@
 #include <limits>
 #include <vector>
 
+#include "data/batch.h"
 #include "data/dataset.h"
+#include "model/executor.h"
 #include "parallel/mesh.h"
-#include "train/step_runner.h"
 
 namespace hlat {
 
@@ -17,17 +18,19 @@ struct ValidationResult {
   double bits_per_byte = std::numeric_limits<double>::quiet_NaN();  // of the text behind the tokens
 };
 
-class Validation {
+class Validation : private BatchSource {
  public:
   // Collective: all ranks read the rows of their replica.
-  Validation(const Config& config, const Dataset& data, const Mesh& mesh);
+  Validation(const Config& config, const Dataset* data, const Mesh& mesh);
 
-  ValidationResult run(StepRunner& runner) const;  // collective
+  ValidationResult run(Executor& executor);  // collective
   int64_t rows() const { return rows_; }
   double bytes() const { return bytes_; }
 
  private:
-  int64_t rows_, first_, seq_len_, micro_batch_;
+  void read(int64_t first, Batch& batch) override;
+
+  int64_t rows_, seq_len_;
   std::vector<int32_t> tokens_;  // (rows of this replica, T + 1)
   double bytes_ = 0;             // of text behind the targets of all rows
 };

@@ -25,7 +25,7 @@ std::vector<Replicas::Item> items_of(const ParamStore& params, const Keep& first
 
 }  // namespace
 
-Health::Health(const ParamStore& params, const Mesh& mesh, bool zero1, int64_t every, Ops& ops, Device* device, Region& io)
+Health::Health(const ParamStore& params, const Mesh& mesh, bool zero1, int64_t every, Ops& ops, Device& device, Region& io)
     : params_(params),
       ops_(ops),
       device_(device),
@@ -66,7 +66,7 @@ void Health::take_weights(const Replicas& r) const {
 }
 
 void Health::compare_gradients(const Replicas& r, int64_t step) const {
-  if (const auto words = r.difference(*device_, "gradients")) fail("step {}: {}; the weights are those of step {}", step, *words, step - 1);
+  if (const auto words = r.difference(device_, "gradients")) fail("step {}: {}; the weights are those of step {}", step, *words, step - 1);
 }
 
 void Health::check_gradients(int64_t step) const {
@@ -75,13 +75,13 @@ void Health::check_gradients(int64_t step) const {
     for (size_t i = 0; i < dp_->items().size(); ++i) dp_->take(ops_, i, params_.grad(dp_->items()[i].param));
     compare_gradients(*dp_, step);
   }
-  if (const auto wrong = sums_->difference(ops_, *device_)) fail("step {}: {}; the weights are those of step {}", step, *wrong, step - 1);
+  if (const auto wrong = sums_->difference(ops_, device_)) fail("step {}: {}; the weights are those of step {}", step, *wrong, step - 1);
 }
 
 void Health::check_weights(int64_t step) const {
   const auto check = [&](const Replicas& r) {
     take_weights(r);
-    if (const auto words = r.difference(*device_, "weights")) fail("step {}: {}", step, *words);
+    if (const auto words = r.difference(device_, "weights")) fail("step {}: {}", step, *words);
   };
   for (const Replicas& r : partial_) check(r);
   check(*dp_);

@@ -23,11 +23,11 @@ namespace hlat {
 
 class Health {
  public:
-  // every: steps between checks, 0 for never. device is null in a dry run, which has no checks.
-  Health(const ParamStore& params, const Mesh& mesh, bool zero1, int64_t every, Ops& ops, Device* device, Region& io);
+  // every: steps between checks, 0 for never.
+  Health(const ParamStore& params, const Mesh& mesh, bool zero1, int64_t every, Ops& ops, Device& device, Region& io);
 
   // Whether this rank has something to check in this step: the same answer on all ranks of a group.
-  bool due(int64_t step) const { return device_ != nullptr && every_ > 0 && step % every_ == 0; }
+  bool due(int64_t step) const { return every_ > 0 && step % every_ == 0; }
 
   // Of a step that is due, in this order:
   void before_reduction(size_t bucket) const;  // each bucket, complete but for the sum over dp
@@ -40,7 +40,7 @@ class Health {
 
   const ParamStore& params_;
   Ops& ops_;
-  Device* device_;
+  Device& device_;
   int64_t every_;
   bool zero1_;
   std::vector<size_t> bucket_of_;  // by parameter

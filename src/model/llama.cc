@@ -40,12 +40,15 @@ Llama::Llama(const Config& config, const Mesh& mesh) : config_(config.model) {
 void Llama::forward(Ctx& ctx, int chunk, const MicroState& s, Tensor y) const {
   const Chunk& c = chunks_[static_cast<size_t>(chunk)];
   const int64_t rows = ctx.rows(), count = c.layers.count;
+  const auto input = [&](int64_t layer) {
+    const int64_t place = layer % s.kept;
+    return s.inputs.rows(place * rows, (place + 1) * rows);
+  };
   if (c.first) embedding_.forward(ctx, s.ids, chunk_input(ctx, s));
   for (int64_t i = 0; i < count; ++i) {
     const Scope scope(ctx.temp());
     ctx.tape.begin_forward({s.slot, c.layers.begin + i});
-    const Tensor next = i + 1 < count ? s.inputs.rows((i + 1) * rows, (i + 2) * rows) : y;
-    c.blocks[static_cast<size_t>(i)].forward(ctx, s.inputs.rows(i * rows, (i + 1) * rows), next);
+    c.blocks[static_cast<size_t>(i)].forward(ctx, input(i), i + 1 < count ? input(i + 1) : y);
   }
 }
 

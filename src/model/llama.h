@@ -16,9 +16,10 @@ namespace hlat {
 // What a micro-batch in flight keeps in a chunk, beside the tape.
 struct MicroState {
   int slot = 0;
-  Tensor ids;      // (N), first stage
-  Tensor targets;  // (N), last stage
-  Tensor inputs;   // (layers of the chunk * rows, D): the input of every block
+  Tensor ids;        // (N), first stage
+  Tensor targets;    // (N), last stage
+  Tensor inputs;     // (kept * rows, D): the inputs of the last `kept` blocks
+  int64_t kept = 0;  // for a backward: all blocks of the chunk
 };
 
 class Llama {
@@ -35,7 +36,6 @@ class Llama {
 
   const std::vector<ParamSpec>& specs() const { return specs_; }
   const std::vector<Chunk>& chunks() const { return chunks_; }
-  int64_t hidden() const { return config_.hidden; }
   const Head& head() const { return head_; }
 
   // The input of the chunk's first block: written here when the chunk has the embedding, else by the caller beforehand.

@@ -13,12 +13,13 @@ PipelineLinks::PipelineLinks(Comm& pp, Region& region, DType dtype, const Shape&
   pp.reserve_messages(bytes, 2 * kSendBuffers + 1);  // both rings, and one that is received
 }
 
-Tensor PipelineLinks::buffer(Flow flow) {
+Tensor PipelineLinks::buffer(Flow flow, int64_t rows) {
   Ring& ring = rings_[static_cast<size_t>(flow)];
   if (!ring.buffers[0].defined())
     for (Tensor& t : ring.buffers) t = region_.alloc(dtype_, shape_, flow == Flow::forward ? "activations to send" : "gradients to send");
   pp_.wait(ring.requests[ring.next]);
-  return ring.buffers[ring.next];
+  ring.rows = rows;
+  return ring.buffers[ring.next].rows(0, rows);
 }
 
 int PipelineLinks::tag(Flow flow, int64_t micro, int receiving_chunk) {
@@ -32,7 +33,7 @@ void PipelineLinks::send(Flow flow, int64_t micro, int chunk) {
   // Going round the end of the pipeline changes the chunk.
   const int to = ahead ? chunk + (stage + 1 == stages ? 1 : 0) : chunk - (stage == 0 ? 1 : 0);
   Ring& ring = rings_[static_cast<size_t>(flow)];
-  ring.requests[ring.next] = pp_.send(ring.buffers[ring.next], peer, tag(flow, micro, to));
+  ring.requests[ring.next] = pp_.send(ring.buffers[ring.next].rows(0, ring.rows), peer, tag(flow, micro, to));
   ring.next = (ring.next + 1) % kSendBuffers;
 }
 

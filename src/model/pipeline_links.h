@@ -17,8 +17,8 @@ class PipelineLinks {
   // Messages are (rows, hidden) of dtype.
   PipelineLinks(Comm& pp, Region& region, DType dtype, const Shape& shape, int chunks);
 
-  // The next buffer of the ring; waits until its last message has left.
-  Tensor buffer(Flow flow);
+  // The first rows of the next buffer of the ring; waits until its last message has left.
+  Tensor buffer(Flow flow, int64_t rows);
   // Sends that buffer to the next virtual stage (forward) or the previous one (backward).
   void send(Flow flow, int64_t micro, int chunk);
   // From the previous virtual stage (forward) or the next one (backward).
@@ -30,6 +30,7 @@ class PipelineLinks {
     std::array<Tensor, kSendBuffers> buffers{};
     std::array<Request, kSendBuffers> requests{};
     size_t next = 0;
+    int64_t rows = 0;  // of the next message
   };
   static int tag(Flow flow, int64_t micro, int receiving_chunk);
 

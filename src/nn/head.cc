@@ -7,6 +7,7 @@ namespace hlat {
 void Head::declare(ParamBuilder& params, const ModelConfig& model, const TrainConfig& train, bool decay_norms, ParamId tied) {
   const Part rows = params.tp_part(model.vocab);
   vocab = rows.count;
+  global_vocab = model.vocab;
   first = rows.begin;
   chunk = train.loss_chunk;
   norm.declare(params, "head.norm", model.hidden, decay_norms);
@@ -77,12 +78,16 @@ void Head::loss_and_gradient(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum
   ctx.ops.cast(x, normed);
 }
 
-void Head::loss(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum) const {
-  const Scope scope(ctx.temp());
+Tensor Head::normalized(Ctx& ctx, Tensor x) const {
   const Tensor normed = ctx.temp(x.shape, "head norm");
   const Tensor rstd = ctx.temp().alloc(ctx.stat(), {x.dim(0)}, "head rstd");
   norm.forward(ctx, x, normed, rstd);
-  const Tensor full = ctx.enter(normed);
+  return ctx.enter(normed);
+}
+
+void Head::loss(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum) const {
+  const Scope scope(ctx.temp());
+  const Tensor full = normalized(ctx, x);
   for (int64_t begin = 0; begin < full.dim(0); begin += chunk) {
     const Scope inner(ctx.temp());
     const int64_t end = std::min(begin + chunk, full.dim(0));
@@ -90,12 +95,13 @@ void Head::loss(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum) const {
   }
 }
 
-void Head::logits(Ctx& ctx, Tensor x, Tensor out) const {
-  const Scope scope(ctx.temp());
-  const Tensor normed = ctx.temp(x.shape, "head norm");
-  const Tensor rstd = ctx.temp().alloc(ctx.stat(), {x.dim(0)}, "head rstd");
-  norm.forward(ctx, x, normed, rstd);
-  output.forward(ctx, normed, out);
+Tensor Head::logits(Ctx& ctx, Tensor normed) const {
+  const Tensor own = ctx.temp({1, vocab}, "logits");
+  output.forward(ctx, normed, own);
+  if (ctx.tp.comm().size() == 1) return own;
+  const Tensor all = ctx.temp({global_vocab}, "logits of all ranks");
+  ctx.tp.comm().all_gather(all, Tensor::contiguous(own.data, own.dtype, {vocab}));
+  return all;
 }
 
 }  // namespace hlat

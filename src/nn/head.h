@@ -13,6 +13,7 @@ struct Head {
   Norm norm;
   Linear output;      // (V / tp, D), or the embedding table when tied
   int64_t vocab = 0;  // V / tp
+  int64_t global_vocab = 0;
   int64_t first = 0;  // vocabulary index of row 0
   int64_t chunk = 0;
 
@@ -23,8 +24,10 @@ struct Head {
   void loss_and_gradient(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor targets /*(N)*/, Tensor loss_sum, double scale) const;
   // loss_sum += sum of the token losses.
   void loss(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor targets /*(N)*/, Tensor loss_sum) const;
-  // Logits of the given rows, for generation; not with tp.
-  void logits(Ctx& ctx, Tensor x /*(n, D)*/, Tensor out /*(n, V)*/) const;
+  // What the output layer gets: norm(x) of all tokens, in temporary memory of the caller's scope, as are the logits below.
+  Tensor normalized(Ctx& ctx, Tensor x /*(rows, D)*/) const;
+  // Logits of one token over the whole vocabulary, on every tp rank, for generation.
+  Tensor logits(Ctx& ctx, Tensor normed /*(1, D)*/) const;
 
  private:
   struct Scores {

@@ -1,6 +1,6 @@
 // The tape decides, per op of a block, whether its outputs are kept for the backward or made again.
-// A layer has one forward; it asks for every output by slot() and computes it when the slot is stale. In the forward
-// pass all slots are stale. Before a block's backward the same forward runs again in replay: kept slots are there
+// A layer has one forward; it asks for every output by output() and computes it when it is stale. In the forward
+// pass all are. Before a block's backward the same forward runs again to recompute: kept outputs are there
 // already, the others lie in temporary memory and are computed once more. A recompute policy is a table of bits.
 // Kept outputs belong to a key (slot, layer): a slot is the place of one micro-batch in flight. They are allocated when a
 // key is first used and stay, since micro-batches in a pipeline do not end in the reverse order of their start.

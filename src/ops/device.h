@@ -49,7 +49,8 @@ class Backend {
 // Memory with every region sized from a plan, freed with this object.
 class PlannedMemory {
  public:
-  PlannedMemory(Device& device, const MemoryPlan& plan);
+  PlannedMemory(Device& device, const MemoryPlan* plan);  // null: regions that measure
+  PlannedMemory(Device& device, const MemoryPlan& plan) : PlannedMemory(device, &plan) {}
   ~PlannedMemory();
   PlannedMemory(const PlannedMemory&) = delete;
   PlannedMemory& operator=(const PlannedMemory&) = delete;

@@ -10,6 +10,8 @@ MeshCoord coord_of(int rank, const MeshShape& s) {
   return {.tp = rank % s.tp, .pp = rank / (s.tp * s.dp), .dp = rank / s.tp % s.dp};
 }
 
+bool reads_batches(const MeshCoord& c, const MeshShape& s) { return c.tp == 0 && (c.pp == 0 || c.pp == s.pp - 1); }
+
 int rank_of(const MeshCoord& c, const MeshShape& s) {
   HLAT_CHECK(c.tp >= 0 && c.tp < s.tp && c.pp >= 0 && c.pp < s.pp && c.dp >= 0 && c.dp < s.dp,
              "coordinate tp {} pp {} dp {} in a mesh of tp {} x pp {} x dp {}", c.tp, c.pp, c.dp, s.tp, s.pp, s.dp);

@@ -21,6 +21,8 @@ struct MeshCoord {
 };
 
 MeshCoord coord_of(int rank, const MeshShape& shape);
+// Of the ranks that hold the same rows of a batch one reads them: the first of tp, on the stages that begin or end the model.
+bool reads_batches(const MeshCoord& coord, const MeshShape& shape);
 int rank_of(const MeshCoord& coord, const MeshShape& shape);  // (pp * shape.dp + dp) * shape.tp + tp
 
 }  // namespace hlat

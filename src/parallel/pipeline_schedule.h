@@ -4,7 +4,7 @@
 // receives from the stage of v - 1 and, unless v is last, sends to that of v + 1; the backward goes the other way. A message is
 // named by kind, micro and the receiving chunk; within one kind a stage receives in the order its peer sends.
 // A receive blocks. A send does not, but it reuses the buffer of the send kSendBuffers before it of the same kind, and waits until
-// the peer has taken that one. Under these rules no schedule here can deadlock: the proof is in schedule.cc.
+// the peer has taken that one. Under these rules no schedule here can deadlock: the proof is in pipeline_schedule.cc.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ Tensor flat(const Tensor& t, int64_t begin, int64_t end) { return Tensor::contig
 
 }  // namespace
 
-ParamStore::ParamStore(std::vector<ParamSpec> specs, const Precision& precision, Memory& memory, const Sharding& sharding)
+ParamStore::ParamStore(std::vector<ParamSpec> specs, const Precision& precision, Memory& memory, const Sharding& sharding, ParamUse /*use*/)
     : specs_(std::move(specs)), precision_(precision), weight_(specs_.size()), grad_(specs_.size()), offset_(specs_.size()) {
   plan_buckets(sharding.bucket_bytes);
   place(memory, sharding);

@@ -37,9 +37,12 @@ struct UpdateUnit {
   bool counted = true;  // in global norms
 };
 
+enum class ParamUse : uint8_t { weights, training };
+
 class ParamStore {
  public:
-  ParamStore(std::vector<ParamSpec> specs, const Precision& precision, Memory& memory, const Sharding& sharding);
+  ParamStore(std::vector<ParamSpec> specs, const Precision& precision, Memory& memory, const Sharding& sharding,
+             ParamUse use = ParamUse::training);
 
   int32_t size() const { return static_cast<int32_t>(specs_.size()); }
   const ParamSpec& spec(ParamId id) const { return specs_[static_cast<size_t>(id)]; }

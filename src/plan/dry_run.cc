@@ -1,35 +1,50 @@
 #include "plan/dry_run.h"
 
-#include "backend/null/null_ops.h"
+#include <algorithm>
+
+#include "backend/null/null_backend.h"
 #include "comm/null_comm.h"
-#include "train/step_runner.h"
+#include "eval/mean_loss.h"
+#include "model/placed_model.h"
+#include "train/train_step.h"
 
 namespace hlat {
 
-std::vector<AxisTraffic> traffic_of(const Mesh& mesh) {
-  std::vector<AxisTraffic> list;
-  for (const auto& comm : mesh.comms()) list.push_back({comm->name(), comm->size(), comm->traffic()});
-  return list;
-}
-
-Plan dry_run(const Config& config, const Ops* scratch_model, int rank, CommMemory comm) {
-  Memory memory;
-  const Mesh mesh(config, rank, [comm](const AxisGroup& g) { return std::make_unique<NullComm>(g.rank, g.size, g.name, comm); });
-  NullOps ops(memory[Purpose::temp], scratch_model);
-  StepRunner runner(config, precision_of(config.train.precision), mesh, memory, ops, nullptr);
-  ops.reset_cost();
-  runner.step(1, 0.0, {});
-  Plan plan;
-  plan.memory = memory.high_water();
-  plan.cost = ops.cost();
+RankPlan dry_run(const Config& config, const PlanTarget& target, int rank) {
+  const Mesh mesh(config, rank, [&](const AxisGroup& g) { return std::make_unique<NullComm>(g.rank, g.size, g.name, target.comm); });
+  NullBackend backend(target.scratch_model);
+  PlacedModel model(config, precision_of(config.train.precision), mesh, backend, nullptr, target.use);
+  model.ops().reset_cost();
+  RankPlan plan;
+  plan.use = target.use;
+  const bool trains = target.use == ParamUse::training;
+  const int64_t rows = trains ? config.train.global_batch : config.train.micro_batch * mesh.shape().dp;
+  if (trains)
+    TrainStep(model.executor()).run(1, 0.0, nullptr, false);
+  else
+    mean_loss(model.executor(), rows, nullptr);
+  plan.memory = model.high_water();
+  plan.cost = model.ops().cost();
   plan.traffic = traffic_of(mesh);
   plan.host_bytes = mesh.host_bytes();
   plan.mesh = mesh.shape();
   plan.coord = mesh.coord();
   plan.parameters = parameter_count(config.model);
-  plan.tokens_per_step = config.train.global_batch * config.train.seq_len;
-  plan.model_flops_per_token = model_flops_per_token(config.model, config.train.seq_len);
+  plan.tokens = rows * config.train.seq_len;
+  plan.flops_per_token = model_flops_per_token(config.model, config.train.seq_len) / (trains ? 1 : 3);  // a third of them are the forward's
   return plan;
+}
+
+std::vector<RankPlan> plan_stages(const Config& config, const PlanTarget& target) {
+  const MeshShape shape = mesh_shape(config.parallel);
+  std::vector<RankPlan> stages;
+  for (int pp = 0; pp < shape.pp; ++pp) stages.push_back(dry_run(config, target, rank_of({.tp = 0, .pp = pp, .dp = 0}, shape)));
+  return stages;
+}
+
+const RankPlan& fullest(const std::vector<RankPlan>& stages) {
+  return *std::max_element(stages.begin(), stages.end(),
+                           [](const RankPlan& a, const RankPlan& b) { return a.memory.total() < b.memory.total(); });
 }
 
 }  // namespace hlat

@@ -1,42 +1,26 @@
-// The dry run: one rank's real step on null ops, null comms and measuring memory. What it asks for is the plan, exact by
-// construction: memory, FLOPs, and traffic on every axis of the mesh.
+// The dry run: one rank's real pass on null ops, null comms and measuring memory. What it asks for is the plan, exact by construction:
+// memory, FLOPs, and traffic on every axis of the mesh.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "comm/comm.h"
-#include "config/config.h"
-#include "ops/cost.h"
+#include "model/rank_plan.h"
 #include "ops/ops.h"
-#include "parallel/mesh.h"
-#include "tensor/region.h"
+#include "param/param_store.h"
 
 namespace hlat {
 
-struct AxisTraffic {
-  std::string axis;
-  int size = 1;
-  Traffic traffic;  // of one optimizer step, sent by this rank
+// What a plan is made for.
+struct PlanTarget {
+  const Ops* scratch_model = nullptr;  // says how much scratch the ops of the planned-for backend take; null: none
+  CommMemory comm = CommMemory::host;  // where its ranks' tensors lie
+  ParamUse use = ParamUse::training;   // a training step, or the evaluation of one micro-batch on every replica with weights alone
 };
 
-std::vector<AxisTraffic> traffic_of(const Mesh& mesh);
+// Of the given rank of the config's mesh; parallel.dp must be known.
+RankPlan dry_run(const Config& config, const PlanTarget& target, int rank = 0);
 
-struct Plan {
-  MemoryPlan memory;
-  Cost cost;  // of one optimizer step on this rank
-  std::vector<AxisTraffic> traffic;
-  size_t host_bytes = 0;  // of the host's memory for communication, where the regions lie on a device
-  MeshShape mesh;
-  MeshCoord coord;
-  int64_t parameters = 0;  // of the whole model
-  int64_t tokens_per_step = 0;
-  double model_flops_per_token = 0;  // as MFU counts
-  double executed_flops() const { return cost[OpKind::matmul].flops + cost[OpKind::attention].flops + cost[OpKind::attention_bwd].flops; }
-};
-
-// Of the given rank of the config's mesh; parallel.dp must be known. scratch_model answers how much scratch the
-// planned-for backend's ops take; null: none. comm: where its ranks' tensors lie.
-Plan dry_run(const Config& config, const Ops* scratch_model, int rank = 0, CommMemory comm = CommMemory::host);
+// The plans of one rank per pipeline stage. Rank 0 of tp never holds less than the others of its group, and dp ranks are
+// alike, so nothing is larger.
+std::vector<RankPlan> plan_stages(const Config& config, const PlanTarget& target);
+const RankPlan& fullest(const std::vector<RankPlan>& stages);
 
 }  // namespace hlat

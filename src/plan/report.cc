@@ -82,7 +82,7 @@ std::vector<Change> changes(const Config& config) {
   return list;
 }
 
-std::string region_table(const Plan& plan, bool of_stage) {
+std::string region_table(const RankPlan& plan, bool of_stage) {
   const auto total = static_cast<double>(plan.memory.total());
   std::string s =
       fmt::format("{:<12} {:>20} {:>12} {:>8}\n", of_stage ? fmt::format("stage {}", plan.coord.pp) : "region", "bytes", "", "share");
@@ -95,11 +95,11 @@ std::string region_table(const Plan& plan, bool of_stage) {
 }
 
 // One rank of each pipeline stage.
-std::string stage_table(const std::vector<Plan>& stages) {
+std::string stage_table(const std::vector<RankPlan>& stages) {
   std::string s = fmt::format("{:<6}", "stage");
   for (int i = 0; i < kPurposes; ++i) s += fmt::format(" {:>10}", name_of(static_cast<Purpose>(i)));
   s += fmt::format(" {:>10}\n", "total");
-  for (const Plan& p : stages) {
+  for (const RankPlan& p : stages) {
     s += fmt::format("{:<6}", p.coord.pp);
     for (const size_t bytes : p.memory.bytes) s += fmt::format(" {:>10}", format_bytes(bytes));
     s += fmt::format(" {:>10}\n", format_bytes(p.memory.total()));
@@ -108,14 +108,14 @@ std::string stage_table(const std::vector<Plan>& stages) {
 }
 
 // Sent by one rank in a step, on the stage where it is most.
-std::string traffic_table(const std::vector<Plan>& stages) {
+std::string traffic_table(const std::vector<RankPlan>& stages) {
   std::string s = fmt::format("\n{:<8} {:>6} {:<16} {:>8} {:>14}\n", "traffic", "ranks", "", "calls", "bytes per rank");
   for (size_t axis = 0; axis < stages.front().traffic.size(); ++axis)
     for (int k = 0; k < kCommKinds; ++k) {
       const auto kind = static_cast<CommKind>(k);
-      const auto cost = [&](const Plan& p) -> const CommCost& { return p.traffic[axis].traffic[kind]; };
-      const Plan& most =
-          *std::max_element(stages.begin(), stages.end(), [&](const Plan& a, const Plan& b) { return cost(a).bytes < cost(b).bytes; });
+      const auto cost = [&](const RankPlan& p) -> const CommCost& { return p.traffic[axis].traffic[kind]; };
+      const RankPlan& most = *std::max_element(stages.begin(), stages.end(),
+                                               [&](const RankPlan& a, const RankPlan& b) { return cost(a).bytes < cost(b).bytes; });
       const AxisTraffic& t = most.traffic[axis];
       if (t.size == 1 || cost(most).calls == 0 || kind == CommKind::recv) continue;
       s += fmt::format("{:<8} {:>6} {:<16} {:>8} {:>14}\n", t.axis, t.size, name_of(kind), cost(most).calls,
@@ -125,18 +125,6 @@ std::string traffic_table(const std::vector<Plan>& stages) {
 }
 
 }  // namespace
-
-std::vector<Plan> plan_stages(const Config& config, const Ops* scratch_model, CommMemory comm) {
-  const MeshShape shape = mesh_shape(config.parallel);
-  std::vector<Plan> stages;
-  for (int pp = 0; pp < shape.pp; ++pp)
-    stages.push_back(dry_run(config, scratch_model, rank_of({.tp = 0, .pp = pp, .dp = 0}, shape), comm));
-  return stages;
-}
-
-const Plan& fullest(const std::vector<Plan>& stages) {
-  return *std::max_element(stages.begin(), stages.end(), [](const Plan& a, const Plan& b) { return a.memory.total() < b.memory.total(); });
-}
 
 std::string mesh_text(const Config& config) {
   const ParallelConfig& p = config.parallel;
@@ -149,12 +137,15 @@ std::string mesh_text(const Config& config) {
   return s;
 }
 
-std::string plan_table(const Config& config, const std::vector<Plan>& stages) {
-  const Plan& plan = fullest(stages);
-  std::string s = fmt::format("{} parameters, {} layers x {}, {} tokens per step ({} x {}, micro-batch {}), precision {}, recompute {}\n",
-                              format_count(static_cast<double>(plan.parameters)), config.model.layers, config.model.hidden,
-                              plan.tokens_per_step, config.train.global_batch, config.train.seq_len, config.train.micro_batch,
-                              name_of(config.train.precision), config.train.recompute.str());
+std::string plan_table(const Config& config, const std::vector<RankPlan>& stages) {
+  const RankPlan& plan = fullest(stages);
+  std::string s = fmt::format("{} parameters, {} layers x {}, {} tokens per ", format_count(static_cast<double>(plan.parameters)),
+                              config.model.layers, config.model.hidden, plan.tokens);
+  s += plan.use == ParamUse::training
+           ? fmt::format("step ({} x {}, micro-batch {}), precision {}, recompute {}\n", config.train.global_batch, config.train.seq_len,
+                         config.train.micro_batch, name_of(config.train.precision), config.train.recompute.str())
+           : fmt::format("pass of an evaluation (micro-batches of {} x {}), precision {}, weights alone\n", config.train.micro_batch,
+                         config.train.seq_len, name_of(config.train.precision));
   if (plan.mesh.ranks() > 1) s += mesh_text(config) + "\n";
   s += "\n";
   if (stages.size() > 1) s += stage_table(stages);
@@ -165,20 +156,20 @@ std::string plan_table(const Config& config, const std::vector<Plan>& stages) {
   for (const PeakEntry& e : largest(plan.memory, 10))
     s += fmt::format("  {:<10} {:>12}  {}{}\n", name_of(e.region), format_bytes(e.bytes), e.label,
                      e.count > 1 ? fmt::format(" (x{})", e.count) : "");
-  const double tokens = static_cast<double>(plan.tokens_per_step);
+  const double tokens = static_cast<double>(plan.tokens);
   double executed = 0;
-  for (const Plan& p : stages) executed += p.executed_flops() * plan.mesh.tp * plan.mesh.dp;
-  s += fmt::format("\n{:<36} {:>12} {:>12}\n", "FLOPs", "per token", "per step");
-  s += fmt::format("{:<36} {:>12} {:>12}\n", "model (MFU counts these)", format_flops(plan.model_flops_per_token),
-                   format_flops(plan.model_flops_per_token * tokens));
+  for (const RankPlan& p : stages) executed += p.executed_flops() * plan.mesh.tp * plan.mesh.dp;
+  s += fmt::format("\n{:<36} {:>12} {:>12}\n", "FLOPs", "per token", plan.use == ParamUse::training ? "per step" : "per pass");
+  s += fmt::format("{:<36} {:>12} {:>12}\n", "model (MFU counts these)", format_flops(plan.flops_per_token),
+                   format_flops(plan.flops_per_token * tokens));
   s +=
       fmt::format("{:<36} {:>12} {:>12}\n", "executed matmul and attention (HFU)", format_flops(executed / tokens), format_flops(executed));
   if (plan.mesh.ranks() > 1) s += traffic_table(stages);
   return s;
 }
 
-std::string fit_text(const Config& config, const std::vector<Plan>& stages, const Fit& fit, const Ops* scratch_model, CommMemory comm) {
-  const Plan& plan = fullest(stages);
+std::string fit_text(const Config& config, const std::vector<RankPlan>& stages, const Fit& fit, const PlanTarget& target) {
+  const RankPlan& plan = fullest(stages);
   const double need = static_cast<double>(plan.memory.total());
   const std::string have = format_bytes(static_cast<uint64_t>(fit.available));
   const std::string where = stages.size() > 1 ? fmt::format(" (stage {})", plan.coord.pp) : "";
@@ -188,8 +179,8 @@ std::string fit_text(const Config& config, const std::vector<Plan>& stages, cons
   s += "what would change it:\n";
   bool any = false;
   for (const Change& c : changes(config)) {
-    const std::vector<Plan> others = plan_stages(c.config, scratch_model, comm);
-    const Plan& other = fullest(others);
+    const std::vector<RankPlan> others = plan_stages(c.config, target);
+    const RankPlan& other = fullest(others);
     any = any || fit.fits(other);
     s += fmt::format("  {:<28} {:>12}  {}\n", c.text, format_bytes(other.memory.total()), fit.fits(other) ? "fits" : "does not fit");
   }
@@ -198,8 +189,8 @@ std::string fit_text(const Config& config, const std::vector<Plan>& stages, cons
   return s;
 }
 
-nlohmann::ordered_json plan_json(const Config& config, const std::vector<Plan>& stages, const Fit& fit) {
-  const Plan& plan = fullest(stages);
+nlohmann::ordered_json plan_json(const Config& config, const std::vector<RankPlan>& stages, const Fit& fit) {
+  const RankPlan& plan = fullest(stages);
   const auto bytes_json = [](const MemoryPlan& memory) {
     nlohmann::ordered_json j;
     for (int i = 0; i < kPurposes; ++i) j[std::string(name_of(static_cast<Purpose>(i)))] = memory.bytes[static_cast<size_t>(i)];
@@ -208,7 +199,7 @@ nlohmann::ordered_json plan_json(const Config& config, const std::vector<Plan>& 
   };
   nlohmann::ordered_json j;
   j["parameters"] = plan.parameters;
-  j["tokens_per_step"] = plan.tokens_per_step;
+  j["tokens_per_step"] = plan.tokens;
   j["precision"] = name_of(config.train.precision);
   j["recompute"] = config.train.recompute.str();
   j["ranks"] = plan.mesh.ranks();
@@ -218,7 +209,7 @@ nlohmann::ordered_json plan_json(const Config& config, const std::vector<Plan>& 
   j["bytes"] = bytes_json(plan.memory);  // of the fullest stage
   j["host_bytes"] = plan.host_bytes;
   j["loader_bytes"] = loader_bytes(config);
-  for (const Plan& p : stages) {
+  for (const RankPlan& p : stages) {
     nlohmann::ordered_json stage{{"stage", p.coord.pp}, {"bytes", bytes_json(p.memory)}, {"executed_flops_per_rank", p.executed_flops()}};
     for (const AxisTraffic& a : p.traffic)
       if (a.size > 1) stage["bytes_sent_per_rank"][a.axis] = a.traffic.bytes_sent();
@@ -227,9 +218,9 @@ nlohmann::ordered_json plan_json(const Config& config, const std::vector<Plan>& 
   for (const PeakEntry& e : largest(plan.memory, 10))
     j["largest"].push_back({{"region", name_of(e.region)}, {"label", e.label}, {"bytes", e.bytes}, {"count", e.count}});
   double executed = 0;
-  for (const Plan& p : stages) executed += p.executed_flops() * plan.mesh.tp * plan.mesh.dp;
-  j["flops_per_token"] = plan.model_flops_per_token;
-  j["flops_per_step"] = plan.model_flops_per_token * static_cast<double>(plan.tokens_per_step);
+  for (const RankPlan& p : stages) executed += p.executed_flops() * plan.mesh.tp * plan.mesh.dp;
+  j["flops_per_token"] = plan.flops_per_token;
+  j["flops_per_step"] = plan.flops_per_token * static_cast<double>(plan.tokens);
   j["executed_flops_per_step"] = executed;
   j["device"] = fit.device;
   j["available_bytes"] = fit.available;

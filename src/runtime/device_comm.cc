@@ -79,7 +79,7 @@ std::unique_ptr<Comm> DeviceComm::on_device(std::unique_ptr<Comm> host) {
   return memory_ == CommMemory::nccl ? nccl_->make(std::move(host)) : std::move(host);
 }
 
-Mesh DeviceComm::make_mesh() {
+Mesh DeviceComm::make_mesh(const WrapComm& wrap) {
   const bool by_nccl = memory_ == CommMemory::nccl;
   const size_t before = by_nccl ? backend_.device().memory_available() : 0;
 #ifdef HLAT_HAVE_CUDA
@@ -90,7 +90,7 @@ Mesh DeviceComm::make_mesh() {
     nccl_ = std::make_unique<NcclRank>(options);
   }
 #endif
-  Mesh mesh(config_, world_, [this](std::unique_ptr<Comm> host) { return on_device(std::move(host)); });
+  Mesh mesh(config_, world_, [&](std::unique_ptr<Comm> host) { return on_device(wrap ? wrap(std::move(host)) : std::move(host)); });
   if (!by_nccl) return mesh;
   const size_t after = backend_.device().memory_available();
   text_ = fmt::format("tensors move by {}, which has taken {} of this GPU's memory, outside the plan", nccl_->describe(),

@@ -3,6 +3,7 @@
 // GPU. The choice is the same on all ranks.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -25,7 +26,9 @@ class DeviceComm {
   CommMemory memory() const { return memory_; }
   int sharing() const { return sharing_; }  // ranks that share this rank's device, itself among them
 
-  Mesh make_mesh();  // collective
+  // Collective. `wrap` stands between a rank and the group of one of its axes, for tests that plant faults.
+  using WrapComm = std::function<std::unique_ptr<Comm>(std::unique_ptr<Comm>)>;
+  Mesh make_mesh(const WrapComm& wrap = {});
   // How tensors move and what that takes outside the plan, one line for the log; empty on the CPU. After make_mesh().
   const std::string& describe() const { return text_; }
 

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <optional>
 
 #include "base/format.h"
 #include "eval/sample_text.h"
@@ -15,119 +14,110 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
 
-// To multiples of 2^-32, whose sums are exact in any order: the floor is then the same in every layout.
-double on_grid(double nats) { return std::nearbyint(nats * 0x1p32) * 0x1p-32; }
-
-// Means over the run, built step by step.
-class Tally {
+// Means over the steps of this process.
+class Means {
  public:
-  explicit Tally(int64_t steps) : last_(std::min<int64_t>(steps, std::max<int64_t>(1, std::min<int64_t>(20, steps / 20)))), steps_(steps) {}
+  Means(int64_t done, int64_t steps) : last_(std::max<int64_t>(1, std::min<int64_t>(20, steps / 20))), done_(done), steps_(steps) {}
 
   void add(const StepMetrics& m, int64_t tokens) {
-    if (m.step > steps_ - last_) loss_ += m.loss;
-    if (m.step > 1 || steps_ == 1) seconds_ += m.step_s, tokens_ += tokens, data_wait_s_ += m.data_wait_s;
+    if (m.step > steps_ - last_) loss_ += m.loss, ++losses_;
+    if (m.step > done_ + 1 || steps_ == done_ + 1) seconds_ += m.step_s, tokens_ += tokens, data_wait_s_ += m.data_wait_s;
   }
-  void finish(TrainSummary& s, const TrainPlan& plan, int64_t tokens_per_step) const {
+  void finish(TrainSummary& s) const {
     s.steps = steps_;
-    s.loss = loss_ / static_cast<double>(last_);
-    s.loss_steps = last_;
+    s.loss = loss_ / static_cast<double>(losses_);
+    s.loss_steps = losses_;
     s.data_wait_s = data_wait_s_;
     s.tokens_per_s = static_cast<double>(tokens_) / seconds_;
-    s.mfu = s.tokens_per_s * plan.model_flops_per_token / plan.peak_flops;
-    s.hfu = s.tokens_per_s / static_cast<double>(tokens_per_step) * plan.executed_flops_per_step / plan.peak_flops;
   }
 
  private:
-  int64_t last_, steps_;
+  int64_t last_, done_, steps_, losses_ = 0;
   double loss_ = 0, seconds_ = 0, data_wait_s_ = 0;
   int64_t tokens_ = 0;
 };
 
-// The rows of this rank's replica. Stages in the middle of a pipeline read no tokens and have no loader.
-std::unique_ptr<Loader> make_loader(const Config& config, const Dataset& data, const Mesh& mesh) {
-  if (!mesh.first_stage() && !mesh.last_stage()) return nullptr;
-  const int64_t share = config.train.global_batch / mesh.shape().dp;
-  return std::make_unique<Loader>(Lanes(data.train(), config.train.global_batch, config.train.seq_len), mesh.coord().dp * share, share,
-                                  data.loader_options());
-}
-
-Ledger read_ledger(const Dataset& data, const Loader* loader, const Mesh& mesh) {
-  const std::vector<LaneState> states = loader == nullptr ? std::vector<LaneState>{} : loader->states();
-  return ledger_of(data.train(), states, [&](double v) { return sum_over(mesh.along(Axis::dp), v); });
-}
-
-}  // namespace
-
-void check_plan(const MemoryPlan& planned, const MemoryPlan& used) {
-  for (size_t i = 0; i < kPurposes; ++i)
-    HLAT_CHECK(planned.bytes[i] == used.bytes[i], "region {}: planned {} bytes, the step used {}", name_of(static_cast<Purpose>(i)),
-               planned.bytes[i], used.bytes[i]);
-}
-
-namespace {
-
-// One rank's run: what lives from the first step to the last.
-class Run {
+// A source that shows how far the first step is, and adds up what is known of the entropy of its rows.
+class ShownSource final : public BatchSource {
  public:
-  Run(const Config& config, const TrainPlan& plan, Backend& backend, const Mesh& mesh, const Dataset& data, Recorders out)
+  ShownSource(BatchSource& source, Progress* progress, int64_t micros) : source_(source), progress_(progress), micros_(micros) {}
+  void read(int64_t first, Batch& batch) override {
+    if (progress_ != nullptr) progress_->first_step(first / batch.rows, micros_);
+    source_.read(first, batch);
+    // On a grid of 2^-32, where sums are exact in any order: the floor is then the same in every layout.
+    if (const auto nats = source_.entropy()) sum_ = sum_.value_or(0) + std::nearbyint(*nats * 0x1p32) * 0x1p-32;
+  }
+  std::optional<double> entropy() const override { return sum_; }  // the sum over micro-batches
+
+ private:
+  BatchSource& source_;
+  Progress* progress_;
+  int64_t micros_;
+  std::optional<double> sum_;
+};
+
+// One rank's run: what lives from the first step of a process to its last.
+class Trainer {
+ public:
+  Trainer(const Config& config, const TrainSetup& setup, const TrainState& state)
       : config_(config),
-        plan_(plan),
-        mesh_(mesh),
-        data_(data),
-        device_(backend.device()),
-        out_(out),
-        planned_(device_, plan.memory),
-        ops_(backend.make_ops(planned_.memory()[Purpose::temp])),
-        runner_(config, precision_of(config.train.precision), mesh, planned_.memory(), *ops_, &device_),
-        tally_(config.train.steps) {
-    runner_.init_weights();
-    plan_.executed_flops_per_step = sum_over(mesh, plan.executed_flops_per_step);
-    plan_.peak_flops = sum_over(mesh, plan.peak_flops);
-    if (data.validates()) validation_.emplace(config, data, mesh);
-    loader_ = make_loader(config, data, mesh);
+        setup_(setup),
+        mesh_(setup.model.mesh()),
+        step_(setup.model.executor()),
+        means_(state.step, config.train.steps),
+        executed_flops_(sum_over(mesh_, setup.plan.executed_flops())),
+        peak_flops_(sum_over(mesh_, setup.peak_flops)) {
+    HLAT_CHECK((setup.data != nullptr) == setup.model.executor().reads_batches(), "data is for the ranks that read batches");
+    if (config.data.validation > 0) validation_.emplace(config, setup.data, mesh_);
+    if (setup.data == nullptr) return;
+    const Part own = part_of(config.train.global_batch, mesh_.coord().dp, mesh_.shape().dp);
+    batches_ = std::make_unique<TrainBatches>(*setup.data, own, config.train.global_batch, config.train.seq_len);
   }
 
-  void step(int64_t step) {
+  void advance(TrainState& state) {
     const auto begin = Clock::now();
-    double floor = 0;
-    int64_t micro = 0;
-    const auto fill = [&](int64_t first, int32_t* inputs, int32_t* targets) {
-      if (out_.progress != nullptr) out_.progress->first_step(micro++, runner_.micros());
-      floor += on_grid(loader_->fill(first, config_.train.micro_batch, inputs, targets));
-    };
+    const int64_t step = state.step + 1;
     const int64_t end = config_.optim.schedule_steps > 0 ? config_.optim.schedule_steps : config_.train.steps;
     const double lr = learning_rate(config_.optim, step, end);
-    const StepResult r = runner_.step(step, lr, fill);
+    std::optional<ShownSource> source;
+    if (batches_ != nullptr) source.emplace(*batches_, setup_.progress, step_.micros());
+    const StepResult r = step_.run(step, lr, source ? &*source : nullptr);
     StepMetrics m = metrics(step, lr, r, seconds_between(begin, Clock::now()));
-    m.floor = sum_over(mesh_.along(Axis::dp), floor) / static_cast<double>(runner_.micros() * mesh_.shape().dp);
-    const bool look = looks(step);
-    if (look) {
-      const ValidationResult v = validated_ = validation_->run(runner_);
+    if (source && source->entropy())
+      m.floor = sum_over(mesh_.along(Axis::dp), *source->entropy()) / static_cast<double>(step_.micros() * mesh_.shape().dp);
+    const bool validates = validates_after(step);
+    if (validates) {
+      const ValidationResult v = validated_ = validation_->run(setup_.model.executor());
       m.val_loss = v.loss, m.val_ppl = v.perplexity, m.val_bpb = v.bits_per_byte;
     }
     record(m, r.checked);
-    tally_.add(m, tokens_per_step());
-    if (step == 1 || look) check_plan(plan_.memory, planned_.memory().high_water());
-    if (step == 1) after_first();
+    means_.add(m, tokens_per_step());
+    state.step = step;
+    if (batches_ != nullptr) state.data = batches_->position();
+    if (first_ || validates) setup_.plan.check_used(setup_.model.high_water(), mesh_);
+    if (std::exchange(first_, false)) tell_memory(step);
   }
 
   TrainSummary finish() {
-    if (out_.progress != nullptr) out_.progress->finish();
-    TrainSummary summary;
-    tally_.finish(summary, plan_, tokens_per_step());
-    summary.validation = validated_;
-    summary.floor = data_.floor();
-    summary.ledger = read_ledger(data_, loader_.get(), mesh_);
-    summary.planned = plan_.memory;
-    summary.used = planned_.memory().high_water();
-    if (out_.folder != nullptr && mesh_.shape().tp == 1 && mesh_.shape().pp == 1)
-      summary.samples = sample_texts(runner_, config_, data_.tokenizer(), data_.special().eos, config_.run.sample_lines);
-    return summary;
+    if (setup_.progress != nullptr) setup_.progress->finish();
+    TrainSummary s;
+    means_.finish(s);
+    s.mfu = s.tokens_per_s * setup_.plan.flops_per_token / peak_flops_;
+    s.hfu = s.tokens_per_s / static_cast<double>(tokens_per_step()) * executed_flops_ / peak_flops_;
+    s.validation = validated_;
+    s.planned = setup_.plan.memory;
+    s.used = setup_.model.high_water();
+    if (setup_.data == nullptr) return s;
+    s.floor = setup_.data->floor();
+    s.ledger = ledger_of(setup_.data->train(), batches_->lanes(), [&](double v) { return sum_over(mesh_.along(Axis::dp), v); });
+    if (setup_.folder != nullptr && mesh_.shape().tp == 1 && mesh_.shape().pp == 1)
+      s.samples = sample_texts(setup_.model.executor(), setup_.data->tokenizer(), setup_.data->special().eos, config_.run.sample_lines);
+    return s;
   }
 
  private:
   int64_t tokens_per_step() const { return config_.train.global_batch * config_.train.seq_len; }
-  bool looks(int64_t step) const {
+  bool validates_after(int64_t step) const {
     const int64_t every = config_.data.validate_every;
     return validation_ && (step == config_.train.steps || (every > 0 && step % every == 0));
   }
@@ -142,56 +132,53 @@ class Run {
             .lr = lr,
             .step_s = step_s,
             .tokens_per_s = rate,
-            .mfu = rate * plan_.model_flops_per_token / plan_.peak_flops,
-            .hfu = plan_.executed_flops_per_step / step_s / plan_.peak_flops,
+            .mfu = rate * setup_.plan.flops_per_token / peak_flops_,
+            .hfu = executed_flops_ / step_s / peak_flops_,
             .data_wait_s = r.data_wait_s,
             .comm_s = r.comm_s,
             .comm_wait_s = r.comm_wait_s};
   }
 
   void record(const StepMetrics& m, bool checked) {
-    if (out_.folder != nullptr) out_.folder->record(m);
+    if (setup_.folder != nullptr) setup_.folder->record(m);
     // The sums over the mesh since the check end only when all ranks have passed it.
-    if (out_.folder != nullptr && checked)
-      out_.folder->log().info("step {}: the replicas on {} ranks hold equal weights and gradients", m.step, mesh_.shape().ranks());
-    if (out_.progress != nullptr) out_.progress->step(m);
+    if (setup_.folder != nullptr && checked)
+      setup_.folder->log().info("step {}: the replicas on {} ranks hold equal weights and gradients", m.step, mesh_.shape().ranks());
+    if (setup_.progress != nullptr) setup_.progress->step(m);
   }
 
-  void after_first() {
-    HLAT_CHECK(plan_.host_bytes == mesh_.host_bytes(), "host memory for communication: planned {} bytes, used {}", plan_.host_bytes,
-               mesh_.host_bytes());
-    if (out_.folder == nullptr) return;
-    out_.folder->log().info("step 1: memory used equals the plan, {}", format_bytes(plan_.memory.total()));
-    // What a device holds beside the plan is told, not planned: its context, handles and code of libraries.
-    const size_t in_use = device_.memory_in_use(), planned = plan_.memory.total();
+  // What a device holds outside the plan is logged, not planned: its context, handles and code of libraries.
+  void tell_memory(int64_t step) {
+    if (setup_.folder == nullptr) return;
+    const size_t in_use = setup_.model.device().memory_in_use(), planned = setup_.plan.memory.total();
+    setup_.folder->log().info("step {}: memory used equals the plan, {}", step, format_bytes(planned));
     if (in_use > planned)
-      out_.folder->log().info("outside the plan {} of the device are in use: context and libraries, and other processes",
-                              format_bytes(in_use - planned));
+      setup_.folder->log().info("outside the plan {} of the device are in use: context and libraries, and other processes",
+                                format_bytes(in_use - planned));
   }
 
   const Config& config_;
-  TrainPlan plan_;  // of all ranks, but for the memory
+  const TrainSetup& setup_;
   const Mesh& mesh_;
-  const Dataset& data_;
-  Device& device_;
-  Recorders out_;
-  PlannedMemory planned_;
-  std::unique_ptr<Ops> ops_;
-  StepRunner runner_;
+  TrainStep step_;
   std::optional<Validation> validation_;
-  std::unique_ptr<Loader> loader_;
-  Tally tally_;
-  ValidationResult validated_;  // the latest
+  std::unique_ptr<TrainBatches> batches_;
+  Means means_;
+  double executed_flops_, peak_flops_;  // of all ranks
+  ValidationResult validated_;          // the latest
+  bool first_ = true;                   // the next step is the first of this process
 };
 
 }  // namespace
 
-TrainSummary train(const Config& config, const TrainPlan& plan, Backend& backend, const Mesh& mesh, const Dataset& data, Recorders out,
-                   int64_t& step) {
+TrainSummary train(const Config& config, const TrainSetup& setup, TrainState& state, int64_t& step) {
   const auto start = Clock::now();
-  Run run(config, plan, backend, mesh, data, out);
-  for (step = 1; step <= config.train.steps; ++step) run.step(step);
-  TrainSummary summary = run.finish();
+  Trainer trainer(config, setup, state);
+  while (state.step < config.train.steps) {
+    step = state.step + 1;
+    trainer.advance(state);
+  }
+  TrainSummary summary = trainer.finish();
   summary.seconds = seconds_between(start, Clock::now());
   return summary;
 }

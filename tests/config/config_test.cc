@@ -248,7 +248,7 @@ TEST(ConfigPresets, HlatIsAsPublished) {
     EXPECT_EQ(c.model.norm_eps, 1e-5);
     EXPECT_EQ(c.model.rope_theta, 10000);
     EXPECT_FALSE(c.model.tied);
-    EXPECT_EQ(c.train.steps, 500000);
+    EXPECT_EQ(c.train.steps, 429153);
     EXPECT_EQ(c.train.seq_len, 4096);
     EXPECT_EQ(c.train.global_batch, 1024);
     EXPECT_EQ(c.train.micro_batch, 1);

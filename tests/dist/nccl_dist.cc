@@ -89,7 +89,12 @@ LayoutResult train(const Layout& layout, CudaBackend& backend, NcclRank* nccl) {
   });
   LayoutResult result;
   std::mutex mutex;
-  train_rank(config, 2, {mesh, world->rank(), backend, nccl != nullptr ? CommMemory::nccl : CommMemory::staged}, {}, result, mutex);
+  Region measuring;
+  const auto scratch = backend.make_ops(measuring);
+  const RankPlan plan =
+      dry_run(config, {.scratch_model = scratch.get(), .comm = nccl != nullptr ? CommMemory::nccl : CommMemory::staged}, world->rank());
+  PlacedModel model(config, precision_of(config.train.precision), mesh, backend, &plan.memory, ParamUse::training);
+  train_rank(2, plan, model, {}, result, mutex);
   return result;
 }
 

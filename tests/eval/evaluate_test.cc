@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "eval/mean_loss.h"
 #include "support/layout_run.h"
 #include "support/real_run.h"
 
@@ -18,9 +19,11 @@ TEST_P(EvaluateLayouts, LossIsThatOfTheStep) {
   std::mutex mutex;
   std::vector<double> ahead;  // of each rank, before the last step
   const LayoutResult plain = run_layout(config, kSteps);
-  const LayoutResult looked = run_layout(config, kSteps, [&](StepRunner& runner, int64_t step) {
-    const auto next = [&](int64_t first, int32_t* in, int32_t* out) { lane_batch(config, step + 1, first, in, out); };
-    const double loss = runner.evaluate(config.train.global_batch, next);
+  const LayoutResult looked = run_layout(config, kSteps, [&](TrainStep& train, int64_t step) {
+    Executor& executor = train.executor();
+    LayoutRows next(config, executor.mesh());
+    next.step = step + 1;
+    const double loss = mean_loss(executor, config.train.global_batch, executor.reads_batches() ? &next : nullptr);
     const std::lock_guard lock(mutex);
     if (step + 1 == kSteps) ahead.push_back(loss);
   });
@@ -41,12 +44,49 @@ TEST(Evaluate, TakesAnyWholeNumberOfMicroBatches) {
   const Config config = tiny_config();
   RealRun run(config);
   run.step(1);
-  const auto rows = [&](int64_t first, int32_t* in, int32_t* out) { random_batch(config, 9, first, in, out); };
-  const double two = run.runner().evaluate(2, rows), six = run.runner().evaluate(6, rows);
-  const auto later = [&](int64_t first, int32_t* in, int32_t* out) { random_batch(config, 9, first + 2, in, out); };
-  EXPECT_NEAR(six, (two + 2 * run.runner().evaluate(4, later)) / 3, 1e-6);
-  EXPECT_EQ(run.used().total(), run.plan().memory.total());
-  EXPECT_THROW(run.runner().evaluate(3, rows), CheckFailed) << "micro-batches of two";
+  class Shifted : public BatchSource {
+   public:
+    Shifted(const Config& config, int64_t by) : rows_(config), by_(by) { rows_.step = 9; }
+    void read(int64_t first, Batch& b) override { rows_.read(first + by_, b); }
+
+   private:
+    RandomRows rows_;
+    int64_t by_;
+  };
+  Shifted rows(config, 0), later(config, 2);
+  const double two = mean_loss(run.executor(), 2, &rows), six = mean_loss(run.executor(), 6, &rows);
+  EXPECT_NEAR(six, (two + 2 * mean_loss(run.executor(), 4, &later)) / 3, 1e-6);
+  EXPECT_NO_THROW(run.check_used());
+  EXPECT_THROW(mean_loss(run.executor(), 3, &rows), CheckFailed) << "micro-batches of two";
+}
+
+// The logits of a few rows, of every rank: shorter sequences than a step's, and lengths inside them.
+std::vector<std::vector<float>> logits_of(const Config& config) {
+  std::mutex mutex;
+  std::vector<std::vector<float>> all;
+  run_layout(config, 1, [&](TrainStep& train, int64_t) {
+    Batch batch(config.train.micro_batch, 7);
+    RandomRows(config).read(0, batch);
+    std::vector<float> mine;
+    for (const int64_t length : {1, 4, 7}) {
+      const std::vector<float> next = train.executor().next_logits(batch.inputs, batch.seq_len, length);
+      mine.insert(mine.end(), next.begin(), next.end());
+    }
+    const std::lock_guard lock(mutex);
+    all.push_back(mine);
+  });
+  return all;
+}
+
+// One step of training before it has moved weights apart by rounding: 1e-4 of logits of size one is ample, and finds a wrong token or part.
+TEST(Evaluate, LogitsAreThoseOfOneRankOnAnyMesh) {
+  const std::vector<float> one = logits_of(Layout{}.config()).front();
+  for (const Layout& layout : {Layout{.tp = 2}, Layout{.tp = 3, .sp = true}, Layout{.pp = 2}, Layout{.pp = 2, .chunks = 2},
+                               Layout{.tp = 2, .pp = 2, .sp = true}, Layout{.tp = 8, .sp = true}})
+    for (const std::vector<float>& rank : logits_of(layout.config())) {
+      ASSERT_EQ(rank.size(), one.size()) << layout.name();
+      for (size_t i = 0; i < one.size(); ++i) ASSERT_NEAR(rank[i], one[i], 1e-4) << layout.name() << ", logit " << i;
+    }
 }
 
 }  // namespace

@@ -35,9 +35,9 @@ int rank_of(const Mesh& mesh) { return rank_of(mesh.coord(), mesh.shape()); }
 
 // After step 1 the last element of a tensor is one ulp larger on one rank.
 AfterStep drift(const std::string& name, int rank) {
-  return [=](StepRunner& runner, int64_t step) {
-    if (step != 1 || rank_of(runner.mesh()) != rank) return;
-    const ParamStore& params = runner.params();
+  return [=](TrainStep& train, int64_t step) {
+    if (step != 1 || rank_of(train.executor().mesh()) != rank) return;
+    const ParamStore& params = train.executor().params();
     for (ParamId id = 0; id < params.size(); ++id)
       if (params.spec(id).name == name) {
         float& w = params.weight(id).as<float>()[params.weight(id).numel() - 1];
@@ -84,8 +84,8 @@ TEST(HealthDrift, OfATiedEmbedding) {
 std::string error_with(const Config& config, Fault& fault) {
   return error_of(
       config, 3,
-      [&](StepRunner& runner, int64_t step) {
-        if (step == 1 && rank_of(runner.mesh()) == fault.rank) fault.armed = true;
+      [&](TrainStep& train, int64_t step) {
+        if (step == 1 && rank_of(train.executor().mesh()) == fault.rank) fault.armed = true;
       },
       [&](std::unique_ptr<Comm> comm, int rank) -> std::unique_ptr<Comm> {
         if (comm->name() != fault.axis || comm->size() == 1) return comm;
@@ -202,9 +202,9 @@ Count count_of(const std::vector<AxisTraffic>& axes) {
 // What rank 0 sent in each step.
 std::vector<Count> traffic_by_step(const Config& config, int64_t steps) {
   std::vector<Count> list;
-  run_layout(config, steps, [&](StepRunner& runner, int64_t) {
-    if (rank_of(runner.mesh()) == 0) list.push_back(count_of(traffic_of(runner.mesh())));
-    runner.mesh().reset_traffic();
+  run_layout(config, steps, [&](TrainStep& train, int64_t) {
+    if (rank_of(train.executor().mesh()) == 0) list.push_back(count_of(traffic_of(train.executor().mesh())));
+    train.executor().mesh().reset_traffic();
   });
   return list;
 }
@@ -218,7 +218,7 @@ TEST(Health, SendsNothingBetweenChecks) {
   // Gradients over tp, ends and the sums over dp; weights over tp, ends and dp.
   EXPECT_EQ(second[1].calls, never[1].calls + 6);
   // The plan is that of a step without a check, whatever the interval.
-  for (const int64_t every : {0, 1, 2}) EXPECT_EQ(count_of(dry_run(checked(layout, every), nullptr).traffic), never[0]);
+  for (const int64_t every : {0, 1, 2}) EXPECT_EQ(count_of(dry_run(checked(layout, every), {}).traffic), never[0]);
 }
 
 TEST(Health, NamesWhoDiffers) {

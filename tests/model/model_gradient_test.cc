@@ -6,6 +6,7 @@
 #include <complex>
 
 #include "support/host_memory.h"
+#include "support/real_run.h"
 #include "support/ref_run.h"
 #include "support/scalar_llama.h"
 
@@ -74,17 +75,15 @@ class ModelGradient : public testing::TestWithParam<Case> {};
 TEST_P(ModelGradient, EqualsTheComplexStepInEveryElement) {
   const Config config = model_config(GetParam());
   RefRun run(config);
-  const ParamStore& params = run.runner().params();
+  const ParamStore& params = run.executor().params();
   draw_weights(params);
   std::vector<int32_t> ids = {3, 1, 4, 1, 5, 0, 2, 6, 5, 8}, targets = {1, 4, 1, 5, 0, 2, 6, 5, 8, 3};
-  const Tensor ids_t = Tensor::contiguous(ids.data(), DType::i32, {10}), targets_t = Tensor::contiguous(targets.data(), DType::i32, {10});
-  *run.runner().loss_sum().as<double>() = 0;
-  run.runner().micro_step(ids_t, targets_t, false);
+  micro_step(run.executor(), ids, targets, false);
 
   const scalar::Config s = scalar_config(config);
   auto p = copy_weights(s, params);
   const auto loss = [&] { return scalar::loss(s, p, ids, targets, 2, 5); };
-  EXPECT_NEAR(*run.runner().loss_sum().as<double>() / 10, loss().real(), 1e-13);
+  EXPECT_NEAR(*run.executor().loss_sum().as<double>() / 10, loss().real(), 1e-13);
   ParamId id = 0;
   scalar::for_each_param(s, p, [&](const char* name, scalar::Vec<Complex>& v) {
     const auto gradient = to_f64(params.grad(id++));
@@ -110,14 +109,13 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ModelGradient,
 TEST(ModelGradient, AccumulatesOverMicroBatches) {
   Config config = model_config({"", 3, 1, true, {}, 4});
   RefRun run(config);
-  const ParamStore& params = run.runner().params();
+  const ParamStore& params = run.executor().params();
   draw_weights(params);
   std::vector<int32_t> ids = {3, 1, 4, 1, 5, 0, 2, 6, 5, 8}, targets = {1, 4, 1, 5, 0, 2, 6, 5, 8, 3};
-  const Tensor ids_t = Tensor::contiguous(ids.data(), DType::i32, {10}), targets_t = Tensor::contiguous(targets.data(), DType::i32, {10});
-  run.runner().micro_step(ids_t, targets_t, false);
+  micro_step(run.executor(), ids, targets, false);
   std::vector<std::vector<double>> once;
   for (ParamId id = 0; id < params.size(); ++id) once.push_back(to_f64(params.grad(id)));
-  run.runner().micro_step(ids_t, targets_t, true);
+  micro_step(run.executor(), ids, targets, true);
   for (ParamId id = 0; id < params.size(); ++id) {
     const auto twice = to_f64(params.grad(id));
     for (size_t i = 0; i < twice.size(); ++i) ASSERT_NEAR(twice[i], 2 * once[static_cast<size_t>(id)][i], 1e-13) << params.spec(id).name;
@@ -198,7 +196,7 @@ class LayerGradient : public testing::Test {
     for (ParamId id = 0; id < params.size(); ++id) compare(w[static_cast<size_t>(id)], to_f64(params.grad(id)), params.spec(id).name);
   }
 
-  // A layer of the usual form: forward(ctx, x, y), backward(ctx, x, dy, dx) after a replay.
+  // A layer of the usual form: forward(ctx, x, y), backward(ctx, x, dy, dx) after the recompute.
   template <class Layer, class Reference>
   void check_layer(const Layer& layer, std::vector<ParamSpec> specs, const Reference& reference) {
     check(

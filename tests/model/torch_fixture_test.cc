@@ -45,23 +45,9 @@ struct Host {
   }
 };
 
-// Tokens in the device's memory.
-struct Placed {
-  Device& device;
-  Tensor tensor;
-  Placed(Device& d, const std::vector<int32_t>& tokens) : device(d) {
-    const auto n = static_cast<int64_t>(tokens.size());
-    tensor = Tensor::contiguous(device.allocate(tokens.size() * sizeof(int32_t)), DType::i32, {n});
-    device.upload(tensor, tokens.data());
-  }
-  ~Placed() { device.free(tensor.as<std::byte>()); }
-  Placed(const Placed&) = delete;
-  Placed& operator=(const Placed&) = delete;
-};
-
 // tolerance: of the largest gradient of a tensor.
-void compare(const nlohmann::json& expected, const Config& config, StepRunner& runner, Device& device, double tolerance) {
-  const ParamStore& params = runner.params();
+void compare(const nlohmann::json& expected, const Config& config, Executor& executor, Device& device, double tolerance) {
+  const ParamStore& params = executor.params();
   Host host;
   ASSERT_EQ(static_cast<size_t>(params.size()), expected["gradients"].size());
   for (ParamId id = 0; id < params.size(); ++id) {
@@ -76,11 +62,9 @@ void compare(const nlohmann::json& expected, const Config& config, StepRunner& r
     ids.push_back(static_cast<int32_t>((7 * i + 3) % config.model.vocab));
     targets.push_back(static_cast<int32_t>((5 * i + 1) % config.model.vocab));
   }
-  const Placed ids_there(device, ids), targets_there(device, targets);
+  micro_step(executor, ids, targets, false);
   double loss = 0;
-  device.upload(runner.loss_sum(), &loss);
-  runner.micro_step(ids_there.tensor, targets_there.tensor, false);
-  device.download(&loss, runner.loss_sum());
+  device.download(&loss, executor.loss_sum());
   EXPECT_NEAR(loss / static_cast<double>(n), expected["loss"].get<double>(), tolerance);
   for (ParamId id = 0; id < params.size(); ++id) {
     const auto want = expected["gradients"][params.spec(id).name].get<std::vector<double>>();
@@ -98,7 +82,7 @@ TEST(TorchFixture, ReferenceBackendAgreesToTheDigitsOfTheFile) {
   for (const auto& k : fixture()) {
     const Config config = config_of(k["config"]);
     RefRun run(config);
-    compare(k, config, run.runner(), run.device(), 1e-9);
+    compare(k, config, run.executor(), run.device(), 1e-9);
   }
 }
 
@@ -110,7 +94,7 @@ TEST_P(TorchFixtureOn, AgreesInF32) {
   for (const auto& k : fixture()) {
     const Config config = config_of(k["config"]);
     RealRun run(config, GetParam());
-    compare(k, config, run.runner(), run.device(), 1e-4);
+    compare(k, config, run.executor(), run.device(), 1e-4);
   }
 }
 

@@ -7,7 +7,7 @@ namespace hlat {
 namespace {
 
 // A piece of a (rows, cols) matrix: a rectangle of it, and of that (row by row) the elements [begin, end).
-struct SlicePart {
+struct LocalPart {
   int64_t rows, cols;
   int64_t row0, row1, col0, col1;
   int64_t begin, end;
@@ -24,18 +24,18 @@ struct SlicePart {
   }
 };
 
-SlicePart rectangle(int64_t rows, int64_t cols, int64_t row0, int64_t row1, int64_t col0, int64_t col1) {
+LocalPart rectangle(int64_t rows, int64_t cols, int64_t row0, int64_t row1, int64_t col0, int64_t col1) {
   return {rows, cols, row0, row1, col0, col1, 0, (row1 - row0) * (col1 - col0)};
 }
 
-SlicePart range(SlicePart p, int64_t begin, int64_t end) {
+LocalPart range(LocalPart p, int64_t begin, int64_t end) {
   p.begin = begin;
   p.end = end;
   return p;
 }
 
-std::vector<SlicePart> parts() {
-  const SlicePart columns = rectangle(37, 101, 0, 37, 3, 32), one = rectangle(37, 101, 0, 37, 100, 101),
+std::vector<LocalPart> parts() {
+  const LocalPart columns = rectangle(37, 101, 0, 37, 3, 32), one = rectangle(37, 101, 0, 37, 100, 101),
                   large = rectangle(180, 201, 0, 180, 5, 101);
   return {
       rectangle(37, 101, 0, 37, 0, 101),                  // all of it
@@ -54,7 +54,7 @@ std::vector<SlicePart> parts() {
 }
 
 TEST(ElementMap, FindsTheElementsOfAPiece) {
-  for (const SlicePart& p : parts()) {
+  for (const LocalPart& p : parts()) {
     const ElementMap map = p.map();
     ASSERT_TRUE(map.valid()) << p.str();
     for (int64_t e = 0; e < p.size(); ++e) ASSERT_EQ(map.global(e), p.element(e)) << p.str() << " element " << e;
@@ -92,7 +92,7 @@ TEST(ElementMap, KnowsWhatIsNoMap) {
 class OpsShard : public OpsFixture {
  protected:
   // The elements of `whole` that the piece holds.
-  Tensor take(const Tensor& whole, const SlicePart& p) {
+  Tensor take(const Tensor& whole, const LocalPart& p) {
     const Tensor t = memory_.zeros(whole.dtype, {p.size()});
     const size_t size = size_of(whole.dtype);
     for (int64_t e = 0; e < p.size(); ++e)
@@ -110,7 +110,7 @@ class OpsShard : public OpsFixture {
 constexpr NoiseKey kKey{.seed = 3, .stream = 4, .purpose = Noise::cast, .step = 5};
 
 TEST_P(OpsShard, InitialValuesOfAPieceAreThoseOfTheWhole) {
-  for (const SlicePart& p : parts()) {
+  for (const LocalPart& p : parts()) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
       const Tensor whole = memory_.zeros(dtype, {p.rows, p.cols}), piece = memory_.zeros(dtype, {p.size()});
       run([&](Ops& ops) { ops.fill_normal(whole, 0.5, kKey), ops.fill_normal(piece, 0.5, kKey, p.map()); });
@@ -120,7 +120,7 @@ TEST_P(OpsShard, InitialValuesOfAPieceAreThoseOfTheWhole) {
 }
 
 TEST_P(OpsShard, RoundingOfAPieceIsThatOfTheWhole) {
-  for (const SlicePart& p : parts()) {
+  for (const LocalPart& p : parts()) {
     const Tensor src = memory_.random(DType::f32, {p.rows, p.cols}, "src"), mine = take(src, p);
     const Tensor whole = memory_.zeros(DType::bf16, src.shape), piece = memory_.zeros(DType::bf16, mine.shape);
     run([&](Ops& ops) {
@@ -132,7 +132,7 @@ TEST_P(OpsShard, RoundingOfAPieceIsThatOfTheWhole) {
 }
 
 TEST_P(OpsShard, AdamwOfAPieceIsThatOfTheWhole) {
-  for (const SlicePart& p : parts()) {
+  for (const LocalPart& p : parts()) {
     for (int bits = 0; bits < 16; ++bits) {
       const auto type = [&](int bit) { return (bits & bit) != 0 ? DType::bf16 : DType::f32; };
       const bool master = (bits & 8) != 0;

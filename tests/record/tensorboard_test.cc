@@ -91,7 +91,7 @@ std::multimap<uint64_t, Field> parse(const std::string& message) {
   return out;
 }
 
-const Field& single_source(const std::multimap<uint64_t, Field>& fields, uint64_t number) {
+const Field& only_field(const std::multimap<uint64_t, Field>& fields, uint64_t number) {
   EXPECT_EQ(fields.count(number), 1u) << number;
   return fields.find(number)->second;
 }
@@ -123,18 +123,18 @@ TEST(EventWriter, WritesWhatAnIndependentReaderReads) {
   const auto records = read_records(writer.path());  // still open: records are flushed one by one
   ASSERT_EQ(records.size(), 3u);
   const auto version = parse(records[0]);
-  EXPECT_EQ(std::bit_cast<double>(single_source(version, 1).number), 1700000000.25);
-  EXPECT_EQ(single_source(version, 3).bytes, "brain.Event:2");
+  EXPECT_EQ(std::bit_cast<double>(only_field(version, 1).number), 1700000000.25);
+  EXPECT_EQ(only_field(version, 3).bytes, "brain.Event:2");
 
   const auto event = parse(records[1]);
-  EXPECT_EQ(std::bit_cast<double>(single_source(event, 1).number), 1700000001.5);
-  EXPECT_EQ(single_source(event, 2).number, uint64_t{1} << 40);
+  EXPECT_EQ(std::bit_cast<double>(only_field(event, 1).number), 1700000001.5);
+  EXPECT_EQ(only_field(event, 2).number, uint64_t{1} << 40);
   std::map<std::string, float> values;
-  const auto summary = parse(single_source(event, 5).bytes);
+  const auto summary = parse(only_field(event, 5).bytes);
   for (const auto& [number, item] : summary) {
     EXPECT_EQ(number, 1u);
     const auto value = parse(item.bytes);
-    values[single_source(value, 1).bytes] = std::bit_cast<float>(static_cast<uint32_t>(single_source(value, 2).number));
+    values[only_field(value, 1).bytes] = std::bit_cast<float>(static_cast<uint32_t>(only_field(value, 2).number));
   }
   size_t fields = 0;
   m.floor = 1.25;
@@ -148,7 +148,7 @@ TEST(EventWriter, WritesWhatAnIndependentReaderReads) {
       EXPECT_EQ(at->second, static_cast<float>(value)) << name;
   });
   EXPECT_EQ(values.size(), fields);
-  EXPECT_EQ(parse(single_source(parse(records[2]), 5).bytes).size(), fields - 1) << "an unknown floor is not written";
+  EXPECT_EQ(parse(only_field(parse(records[2]), 5).bytes).size(), fields - 1) << "an unknown floor is not written";
 
   // A second writer in the same second does not touch the first file.
   const EventWriter second(folder, 1700000000.25);

@@ -58,10 +58,10 @@ TEST(DeviceComm, ItsMeshTrains) {
   std::mutex mutex;
   run_thread_ranks(4, [&](Comm& world) {
     StagedHostBackend backend;
-    DeviceComm comm(config, backend, world, 4);
-    const Mesh mesh = comm.make_mesh();
-    train_rank(config, 2, {mesh, world.rank(), backend, comm.memory()}, {}, result, mutex);
-    EXPECT_GT(mesh.host_bytes(), 0u);
+    Assembly assembly(config, backend, world, 4);
+    PlacedModel& model = assembly.build();
+    train_rank(2, assembly.plan(), model, {}, result, mutex);
+    EXPECT_GT(model.mesh().host_bytes(), 0u);
   });
   const LayoutResult plain = run_layout(config, 2);
   EXPECT_EQ(result.steps[1].loss, plain.steps[1].loss);

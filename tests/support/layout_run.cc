@@ -5,10 +5,8 @@
 #include <mutex>
 
 #include "backend/cpu/cpu_backend.h"
-#include "comm/staged_comm.h"
 #include "comm/thread_comm.h"
 #include "support/host_memory.h"
-#include "train/trainer.h"
 
 namespace hlat {
 
@@ -61,13 +59,16 @@ std::string Layout::name() const {
   return s;
 }
 
-void lane_batch(const Config& c, int64_t step, int64_t first, int32_t* inputs, int32_t* targets) {
-  for (int64_t r = 0; r < c.train.micro_batch; ++r) {
-    RandomStream s(
-        {.seed = 5, .stream = hash_name("batch"), .purpose = Noise::data, .step = static_cast<uint32_t>(step * 1000 + first + r)});
-    for (int64_t t = 0; t < c.train.seq_len; ++t) {
-      *inputs++ = static_cast<int32_t>(s.below(static_cast<uint64_t>(c.model.vocab)));
-      *targets++ = static_cast<int32_t>(s.below(static_cast<uint64_t>(c.model.vocab)));
+LayoutRows::LayoutRows(const Config& c, const Mesh& mesh)
+    : vocab_(c.model.vocab), first_(part_of(c.train.global_batch, mesh.coord().dp, mesh.shape().dp).begin) {}
+
+void LayoutRows::read(int64_t first, Batch& b) {
+  for (int64_t r = 0; r < b.rows; ++r) {
+    const int64_t row = first_ + first + r;
+    RandomStream s({.seed = 5, .stream = hash_name("batch"), .purpose = Noise::data, .step = static_cast<uint32_t>(step * 1000 + row)});
+    for (int64_t t = 0; t < b.seq_len; ++t) {
+      b.inputs[static_cast<size_t>(r * b.seq_len + t)] = static_cast<int32_t>(s.below(static_cast<uint64_t>(vocab_)));
+      b.targets[static_cast<size_t>(r * b.seq_len + t)] = static_cast<int32_t>(s.below(static_cast<uint64_t>(vocab_)));
     }
   }
 }
@@ -99,32 +100,26 @@ void collect(const ParamStore& params, Device& device, LayoutResult& result) {
 
 }  // namespace
 
-void train_rank(const Config& config, int64_t steps, const LayoutRank& on, const AfterStep& after, LayoutResult& result,
-                std::mutex& mutex) {
-  Device& device = on.backend.device();
-  Region measuring;
-  const auto scratch_model = on.backend.make_ops(measuring);
-  const Plan plan = dry_run(config, scratch_model.get(), on.rank, on.memory);
-  PlannedMemory memory(device, plan.memory);
-  const auto ops = on.backend.make_ops(memory.memory()[Purpose::temp]);
-  StepRunner runner(config, precision_of(config.train.precision), on.mesh, memory.memory(), *ops, &device);
-  runner.init_weights();
+void train_rank(int64_t steps, const RankPlan& plan, PlacedModel& model, const AfterStep& after, LayoutResult& result, std::mutex& mutex) {
+  Executor& executor = model.executor();
+  const int rank = rank_of(model.mesh().coord(), model.mesh().shape());
+  executor.init_weights();
+  TrainStep train(executor);
+  LayoutRows rows(executor.config(), model.mesh());
   std::vector<StepResult> mine;
-  for (int64_t step = 1; step <= steps; ++step) {
-    mine.push_back(
-        runner.step(step, config.optim.lr, [&](int64_t first, int32_t* in, int32_t* out) { lane_batch(config, step, first, in, out); }));
-    if (after) after(runner, step);
+  for (rows.step = 1; rows.step <= steps; ++rows.step) {
+    mine.push_back(train.run(rows.step, executor.config().optim.lr, executor.reads_batches() ? &rows : nullptr));
+    if (after) after(train, rows.step);
   }
   const std::lock_guard lock(mutex);
-  EXPECT_NO_THROW(check_plan(plan.memory, memory.memory().high_water())) << "rank " << on.rank;
-  EXPECT_EQ(plan.host_bytes, on.mesh.host_bytes()) << "rank " << on.rank;
+  EXPECT_NO_THROW(plan.check_used(model.high_water(), model.mesh())) << "rank " << rank;
   if (result.steps.empty()) result.steps = mine;
   for (size_t i = 0; i < mine.size(); ++i) {
-    EXPECT_EQ(mine[i].loss, result.steps[i].loss) << "rank " << on.rank;
-    EXPECT_EQ(mine[i].grad_norm, result.steps[i].grad_norm) << "rank " << on.rank;
-    EXPECT_EQ(mine[i].param_norm, result.steps[i].param_norm) << "rank " << on.rank;
+    EXPECT_EQ(mine[i].loss, result.steps[i].loss) << "rank " << rank;
+    EXPECT_EQ(mine[i].grad_norm, result.steps[i].grad_norm) << "rank " << rank;
+    EXPECT_EQ(mine[i].param_norm, result.steps[i].param_norm) << "rank " << rank;
   }
-  collect(runner.params(), device, result);
+  collect(executor.params(), model.device(), result);
 }
 
 LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& after, const WrapComm& wrap,
@@ -134,15 +129,10 @@ LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& af
   run_thread_ranks(mesh_shape(config.parallel).ranks(), [&](Comm& world) {
     const std::unique_ptr<Backend> backend =
         make_backend ? make_backend() : std::make_unique<CpuBackend>(CpuOptions{.threads = 1, .isa = "auto"});
-    Device& device = backend->device();
-    const bool staged = device.make_copy_stream() != nullptr;
-    const Mesh mesh(config, world.rank(), [&](const AxisGroup& g) {
-      auto comm = world.split(g.color, g.rank, g.name);
-      if (wrap) comm = wrap(std::move(comm), world.rank());
-      if (staged) comm = std::make_unique<StagedComm>(std::move(comm), [&] { return device.make_copy_stream(); });
-      return comm;
-    });
-    train_rank(config, steps, {mesh, world.rank(), *backend, staged ? CommMemory::staged : CommMemory::host}, after, result, mutex);
+    Assembly assembly(config, *backend, world, world.size());
+    PlacedModel& model =
+        assembly.build([&](std::unique_ptr<Comm> comm) { return wrap ? wrap(std::move(comm), world.rank()) : std::move(comm); });
+    train_rank(steps, assembly.plan(), model, after, result, mutex);
   });
   for (const auto& [name, values] : result.weights)
     EXPECT_EQ(std::count(values.begin(), values.end(), kUnset), 0) << name << " has elements that no rank holds";

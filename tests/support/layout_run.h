@@ -9,8 +9,8 @@
 
 #include "config/config.h"
 #include "parallel/mesh.h"
-#include "plan/dry_run.h"
-#include "train/step_runner.h"
+#include "runtime/assembly.h"
+#include "train/train_step.h"
 
 namespace hlat {
 
@@ -39,24 +39,25 @@ inline void PrintTo(const Layout& l, std::ostream* out) { *out << l.name(); }  /
 // Heads, ffn and vocabulary that few degrees divide.
 Config layout_config();
 
-// Deterministic tokens for lanes [first, first + micro_batch): functions of step and lane alone.
-void lane_batch(const Config& config, int64_t step, int64_t first, int32_t* inputs, int32_t* targets);
+// The rows of one replica, with deterministic tokens: functions of step and global row alone.
+class LayoutRows : public BatchSource {
+ public:
+  LayoutRows(const Config& config, const Mesh& mesh);
+  void read(int64_t first, Batch& batch) override;
+  int64_t step = 1;
+
+ private:
+  int64_t vocab_, first_;
+};
 
 // Called on every rank after each step, for tests that plant faults.
-using AfterStep = std::function<void(StepRunner& runner, int64_t step)>;
+using AfterStep = std::function<void(TrainStep& train, int64_t step)>;
 
 // Stands between a rank of the mesh and the comm of one of its axes, for tests that plant faults.
 using WrapComm = std::function<std::unique_ptr<Comm>(std::unique_ptr<Comm> comm, int rank)>;
 
-// One rank's part of run_layout, on its mesh: trains and adds what it came to. memory: where the mesh's tensors lie. Ranks that are threads
-// share result and mutex.
-struct LayoutRank {
-  const Mesh& mesh;
-  int rank = 0;
-  Backend& backend;
-  CommMemory memory = CommMemory::host;
-};
-void train_rank(const Config& config, int64_t steps, const LayoutRank& on, const AfterStep& after, LayoutResult& result, std::mutex& mutex);
+// One rank's part of run_layout, on a model in its place: trains and adds what it came to. Ranks that are threads share result and mutex.
+void train_rank(int64_t steps, const RankPlan& plan, PlacedModel& model, const AfterStep& after, LayoutResult& result, std::mutex& mutex);
 
 // Makes the backend of one rank. Ranks whose device has memory of its own exchange tensors through the host's.
 using MakeBackend = std::function<std::unique_ptr<Backend>()>;

@@ -1,12 +1,13 @@
-// A StepRunner on memory sized by its own dry run, for tests of the real step.
+// A training step of one rank on memory sized by its own dry run, for tests of the real step.
 #pragma once
 
 #include <vector>
 
-#include "plan/dry_run.h"
+#include "comm/self_comm.h"
+#include "runtime/assembly.h"
 #include "support/one_rank.h"
 #include "support/test_device.h"
-#include "train/step_runner.h"
+#include "train/train_step.h"
 
 namespace hlat {
 
@@ -23,37 +24,44 @@ inline Config tiny_config() {
   return c;
 }
 
-// Deterministic tokens in [0, vocab) for the micro-batch of a step that starts with lane `first`.
-inline void random_batch(const Config& c, int64_t step, int64_t first, int32_t* inputs, int32_t* targets) {
-  const int64_t n = c.train.micro_batch * c.train.seq_len;
-  RandomStream s({.seed = 5, .stream = hash_name("batch"), .purpose = Noise::data, .step = static_cast<uint32_t>(step * 1000 + first)});
-  for (int64_t i = 0; i < n; ++i) {
-    inputs[i] = static_cast<int32_t>(s.below(static_cast<uint64_t>(c.model.vocab)));
-    targets[i] = static_cast<int32_t>(s.below(static_cast<uint64_t>(c.model.vocab)));
+// Deterministic tokens in [0, vocab) for the micro-batches of a step.
+class RandomRows : public BatchSource {
+ public:
+  explicit RandomRows(const Config& config) : vocab_(static_cast<uint64_t>(config.model.vocab)) {}
+  void read(int64_t first, Batch& b) override {
+    RandomStream s({.seed = 5, .stream = hash_name("batch"), .purpose = Noise::data, .step = static_cast<uint32_t>(step * 1000 + first)});
+    for (size_t i = 0; i < b.inputs.size(); ++i) {
+      b.inputs[i] = static_cast<int32_t>(s.below(vocab_));
+      b.targets[i] = static_cast<int32_t>(s.below(vocab_));
+    }
   }
-}
+  int64_t step = 1;
+
+ private:
+  uint64_t vocab_;
+};
 
 class RealRun {
  public:
   explicit RealRun(const Config& config, const TestDevice& on = cpu_device())
-      : config_(with_one_rank(config)),
-        backend_(on.make()),
-        plan_(dry_run(config_, scratch_model().get())),
-        mesh_(one_rank(config_)),
-        memory_(backend_->device(), plan_.memory),
-        ops_(backend_->make_ops(memory_.memory()[Purpose::temp])),
-        runner_(config_, precision_of(config.train.precision), mesh_, memory_.memory(), *ops_, &backend_->device()) {
-    runner_.init_weights();
+      : backend_(on.make()),
+        assembly_(with_one_rank(config), *backend_, world_, 1),
+        model_(assembly_.build()),
+        step_(model_.executor()),
+        rows_(config) {
+    model_.executor().init_weights();
   }
 
-  StepResult step(int64_t step) {
-    return runner_.step(step, config_.optim.lr,
-                        [&](int64_t first, int32_t* in, int32_t* out) { random_batch(config_, step, first, in, out); });
+  StepResult step(int64_t number) {
+    rows_.step = number;
+    return step(number, rows_);
   }
-  StepRunner& runner() { return runner_; }
+  StepResult step(int64_t number, BatchSource& rows) { return step_.run(number, executor().config().optim.lr, &rows); }
+  Executor& executor() { return model_.executor(); }
   Device& device() { return backend_->device(); }
-  const Plan& plan() const { return plan_; }
-  MemoryPlan used() { return memory_.memory().high_water(); }
+  const RankPlan& plan() const { return assembly_.plan(); }
+  PlacedModel& model() { return model_; }
+  void check_used() { plan().check_used(model_.high_water(), model_.mesh()); }
 
   // The bytes of all weights or gradients, one after the other.
   std::vector<std::byte> weight_bytes() const {
@@ -64,12 +72,11 @@ class RealRun {
   }
 
  private:
-  std::unique_ptr<Ops> scratch_model() { return backend_->make_ops(measuring_); }
   template <class Get>
   std::vector<std::byte> bytes(const Get& get) const {
     std::vector<std::byte> all;
-    for (ParamId id = 0; id < runner_.params().size(); ++id) {
-      const Tensor t = get(runner_.params(), id);
+    for (ParamId id = 0; id < model_.executor().params().size(); ++id) {
+      const Tensor t = get(model_.executor().params(), id);
       const size_t begin = all.size();
       all.resize(begin + t.bytes());
       backend_->device().download(all.data() + begin, t);
@@ -77,14 +84,24 @@ class RealRun {
     return all;
   }
 
-  Config config_;
+  SelfComm world_;
   std::unique_ptr<Backend> backend_;
-  Region measuring_;
-  Plan plan_;
-  Mesh mesh_;
-  PlannedMemory memory_;
-  std::unique_ptr<Ops> ops_;
-  StepRunner runner_;
+  Assembly assembly_;
+  PlacedModel& model_;
+  TrainStep step_;
+  RandomRows rows_;
 };
+
+// Gradients of one micro-batch, and its loss in loss_sum().
+inline void micro_step(Executor& executor, const std::vector<int32_t>& ids, const std::vector<int32_t>& targets, bool accumulate) {
+  const TrainConfig& t = executor.config().train;
+  const Action a;
+  const GradientSums sums{.accumulate = accumulate};
+  executor.ops().fill(executor.loss_sum(), 0);
+  executor.load(a, ids.data(), targets.data());
+  executor.forward(a);
+  executor.loss_and_gradient(a, sums, 1.0 / static_cast<double>(t.global_batch * t.seq_len));
+  executor.backward(a, sums);
+}
 
 }  // namespace hlat

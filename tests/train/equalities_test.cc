@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "support/real_run.h"
-#include "train/trainer.h"
 
 namespace hlat {
 namespace {
@@ -34,16 +33,18 @@ TEST_P(EqualitiesOn, PlanIsTheHighWaterMarkForEveryPolicy) {
       RealRun run(with(precision, recompute), GetParam());
       run.step(1);
       run.step(2);
-      EXPECT_NO_THROW(check_plan(run.plan().memory, run.used())) << name_of(precision) << " " << recompute.str();
+      EXPECT_NO_THROW(run.check_used()) << name_of(precision) << " " << recompute.str();
       for (const Purpose p : {Purpose::weight, Purpose::grad, Purpose::optimizer, Purpose::saved, Purpose::temp, Purpose::io})
-        EXPECT_GT(run.used()[p], 0u) << name_of(p);
+        EXPECT_GT(run.model().high_water()[p], 0u) << name_of(p);
     }
 }
 
 TEST(Equalities, ADifferentPlanIsNoticed) {
-  MemoryPlan a, b;
-  b.bytes[3] = 1;
-  EXPECT_THROW(check_plan(a, b), CheckFailed);
+  RealRun run(tiny_config());
+  run.step(1);
+  MemoryPlan used = run.model().high_water();
+  used.bytes[3] += 1;
+  EXPECT_THROW(run.plan().check_used(used, run.model().mesh()), CheckFailed);
 }
 
 TEST_P(EqualitiesOn, RecomputeGivesBitIdenticalGradientsAndWeights) {
@@ -51,13 +52,13 @@ TEST_P(EqualitiesOn, RecomputeGivesBitIdenticalGradientsAndWeights) {
     RealRun reference(with(precision, kPolicies[0]), GetParam());
     const double loss = reference.step(1).loss;
     const auto gradients = reference.grad_bytes(), weights = reference.weight_bytes();
-    size_t most_saved = reference.used()[Purpose::saved];
+    size_t most_saved = reference.model().high_water()[Purpose::saved];
     for (size_t i = 1; i < kPolicies.size(); ++i) {
       RealRun run(with(precision, kPolicies[i]), GetParam());
       EXPECT_EQ(run.step(1).loss, loss) << kPolicies[i].str();
       EXPECT_TRUE(run.grad_bytes() == gradients) << name_of(precision) << " " << kPolicies[i].str();
       EXPECT_TRUE(run.weight_bytes() == weights) << name_of(precision) << " " << kPolicies[i].str();
-      EXPECT_LT(run.used()[Purpose::saved], most_saved) << "the policy saves nothing: " << kPolicies[i].str();
+      EXPECT_LT(run.model().high_water()[Purpose::saved], most_saved) << "the policy saves nothing: " << kPolicies[i].str();
     }
   }
 }
@@ -83,7 +84,7 @@ TEST_P(EqualitiesOn, ARecordedStepIsTheStep) {
       EXPECT_EQ(x.grad_norm, y.grad_norm);
     }
     EXPECT_TRUE(a.weight_bytes() == b.weight_bytes()) << name_of(precision);
-    EXPECT_NO_THROW(check_plan(b.plan().memory, b.used()));
+    EXPECT_NO_THROW(b.check_used());
   }
 }
 
@@ -99,21 +100,23 @@ TEST_P(EqualitiesOn, AnotherSeedIsAnotherRun) {
 // the largest terms, so 1e-5 of the gradient's norm is ample and still finds a wrong scale or a lost micro-batch.
 TEST_P(EqualitiesOn, MicroBatchesAddUpToTheSameStep) {
   Config c = tiny_config();
-  c.train.micro_batch = 4;
-  const auto fill = [&](int64_t micro, int64_t rows, int32_t* in, int32_t* out) {
-    Config whole = c;
-    std::vector<int32_t> all_in(static_cast<size_t>(4 * c.train.seq_len)), all_out(all_in.size());
-    random_batch(whole, 1, 0, all_in.data(), all_out.data());
-    const int64_t n = rows * c.train.seq_len;
-    std::copy_n(all_in.begin() + micro * n, n, in);
-    std::copy_n(all_out.begin() + micro * n, n, out);
+  class SameRows : public BatchSource {
+   public:
+    explicit SameRows(const Config& config) : all_(4, config.train.seq_len) { RandomRows(config).read(0, all_); }
+    void read(int64_t first, Batch& b) override {
+      std::copy_n(all_.inputs.begin() + first * b.seq_len, b.inputs.size(), b.inputs.begin());
+      std::copy_n(all_.targets.begin() + first * b.seq_len, b.targets.size(), b.targets.begin());
+    }
+
+   private:
+    Batch all_;
   };
+  SameRows same(c);
   std::vector<StepResult> results;
   for (const int64_t rows : {4, 2, 1}) {
     c.train.micro_batch = rows;
     RealRun run(c, GetParam());
-    c.train.micro_batch = 4;
-    results.push_back(run.runner().step(1, 1e-3, [&](int64_t first, int32_t* in, int32_t* out) { fill(first / rows, rows, in, out); }));
+    results.push_back(run.step(1, same));
   }
   for (size_t i = 1; i < results.size(); ++i) {
     EXPECT_NEAR(results[i].loss, results[0].loss, 1e-6);
@@ -126,17 +129,18 @@ TEST_P(EqualitiesOn, NoInformationLeaksFromLaterTokens) {
     const Config c = with(precision, {});
     RealRun run(c, GetParam());
     const int64_t seq = c.train.seq_len;
-    std::vector<int32_t> ids(static_cast<size_t>(c.train.micro_batch * seq)), unused(ids.size());
-    random_batch(c, 9, 0, ids.data(), unused.data());
+    Batch batch(c.train.micro_batch, seq);
+    RandomRows(c).read(0, batch);
+    const std::vector<int32_t>& ids = batch.inputs;
     for (const int64_t length : {int64_t{1}, int64_t{5}, seq - 1}) {
-      const auto before = run.runner().next_logits(ids, seq, length);
+      const auto before = run.executor().next_logits(ids, seq, length);
       auto changed = ids;
       for (int64_t r = 0; r < c.train.micro_batch; ++r)
         for (int64_t t = length; t < seq; ++t)
           changed[static_cast<size_t>(r * seq + t)] = (changed[static_cast<size_t>(r * seq + t)] + 7) % 101;
-      EXPECT_EQ(run.runner().next_logits(changed, seq, length), before) << "length " << length;
+      EXPECT_EQ(run.executor().next_logits(changed, seq, length), before) << "length " << length;
       changed[static_cast<size_t>(length - 1)] = (changed[static_cast<size_t>(length - 1)] + 1) % 101;
-      EXPECT_NE(run.runner().next_logits(changed, seq, length), before) << "the current token must matter";
+      EXPECT_NE(run.executor().next_logits(changed, seq, length), before) << "the current token must matter";
     }
   }
 }
@@ -149,7 +153,7 @@ TEST(Equalities, LongSequencesNeedNoScoreMatrix) {
   CpuBackend backend({.threads = 2, .isa = "auto"});
   Region measuring;
   const auto model = backend.make_ops(measuring);
-  const Plan plan = dry_run(c, model.get());
+  const RankPlan plan = dry_run(c, {.scratch_model = model.get()});
   const size_t one_head = size_t{4096} * 4096 * sizeof(float);
   EXPECT_LT(plan.memory[Purpose::temp] + plan.memory[Purpose::saved], one_head);
 }
@@ -157,7 +161,7 @@ TEST(Equalities, LongSequencesNeedNoScoreMatrix) {
 TEST_P(StepOn, StopsBeforeTheUpdateWhenAGradientIsNotFinite) {
   RealRun run(tiny_config(), GetParam());
   run.step(1);
-  const auto& params = run.runner().params();
+  const auto& params = run.executor().params();
   const float nan = std::nanf("");
   Tensor first = params.weight(4);
   first.shape = {1};
@@ -178,10 +182,10 @@ TEST_P(StepOn, TrainingLowersTheLossInEveryPrecision) {
     Config c = with(precision, {});
     c.optim.lr = 3e-3;
     RealRun run(c, GetParam());
-    const auto same = [&](int64_t micro, int32_t* in, int32_t* out) { random_batch(c, 1, micro, in, out); };
-    const double first = run.runner().step(1, c.optim.lr, same).loss;
+    RandomRows same(c);
+    const double first = run.step(1, same).loss;
     double last = 0;
-    for (int64_t step = 2; step <= 30; ++step) last = run.runner().step(step, c.optim.lr, same).loss;
+    for (int64_t step = 2; step <= 30; ++step) last = run.step(step, same).loss;
     EXPECT_LT(last, 0.7 * first) << name_of(precision);
   }
 }

@@ -1,0 +1,171 @@
+#include "model/executor.h"
+
+#include "base/bf16.h"
+
+namespace hlat {
+
+namespace {
+
+Sharding sharding_of(const Config& c, const Mesh& mesh) {
+  Sharding s{.bucket_bytes = c.parallel.bucket_mb << 20};
+  if (c.parallel.zero1) s.shards = mesh.shape().dp, s.shard = mesh.coord().dp;
+  return s;
+}
+
+int64_t rows_of(const Config& c, const Mesh& mesh) {
+  return TpRegion(mesh.along(Axis::tp), c.parallel.sequence).rows(c.train.micro_batch * c.train.seq_len);
+}
+
+// Without a backward nothing is kept for it.
+Recompute recompute_of(const Config& c, ParamUse use) {
+  return use == ParamUse::training ? c.train.recompute : Recompute{.kind = RecomputeKind::full, .every = 0};
+}
+
+std::vector<float> to_f32(const std::vector<std::byte>& bytes, DType dtype) {
+  std::vector<float> values(bytes.size() / size_of(dtype));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = dtype == DType::bf16  ? to_float(reinterpret_cast<const bf16*>(bytes.data())[i])
+                : dtype == DType::f64 ? static_cast<float>(reinterpret_cast<const double*>(bytes.data())[i])
+                                      : reinterpret_cast<const float*>(bytes.data())[i];
+  return values;
+}
+
+}  // namespace
+
+Executor::Executor(const Config& config, const Precision& precision, const Mesh& mesh, Memory& memory, Ops& ops, Device& device,
+                   ParamUse use)
+    : config_(config),
+      mesh_(mesh),
+      memory_(memory),
+      ops_(ops),
+      device_(device),
+      stat_(precision.compute == DType::f64 ? DType::f64 : DType::f32),
+      use_(use),
+      model_(config, mesh),
+      params_(model_.specs(), precision, memory, sharding_of(config, mesh), use),
+      tape_(memory, recompute_of(config, use)),
+      links_(mesh.along(Axis::pp), memory[Purpose::comm], precision.compute, {rows_of(config, mesh), config.model.hidden},
+             static_cast<int>(config.parallel.chunks)) {
+  mesh.reserve(memory[Purpose::comm]);
+  rope_ = memory[Purpose::weight].alloc(stat_, {config.train.seq_len, config.model.head_dim()}, "rope table");
+  loss_sum_ = memory[Purpose::io].alloc(DType::f64, {1}, "loss");
+  ops.rope_table(rope_, config.model.rope_theta);
+}
+
+Executor::Flight& Executor::flight(const Action& a) {
+  const auto [it, fresh] = flights_.try_emplace({a.chunk, a.slot});
+  Flight& f = it->second;
+  if (!fresh) return f;
+  const Llama::Chunk& c = chunk(a);
+  const int64_t rows = rows_of(config_, mesh_), tokens = config_.train.micro_batch * config_.train.seq_len, width = config_.model.hidden;
+  const DType act = params_.precision().compute;
+  f.state.slot = a.slot;
+  f.state.kept = use_ == ParamUse::training ? c.layers.count : std::min<int64_t>(c.layers.count, 2);
+  if (c.first) f.state.ids = memory_[Purpose::io].alloc(DType::i32, {tokens}, "token ids");
+  if (c.last) f.state.targets = memory_[Purpose::io].alloc(DType::i32, {tokens}, "targets");
+  f.state.inputs = memory_[Purpose::saved].alloc(act, {f.state.kept * rows, width}, "block inputs");
+  if (c.last) f.out = memory_[Purpose::saved].alloc(act, {rows, width}, "residual stream");
+  return f;
+}
+
+Ctx Executor::context(const GradientSums& sums, int64_t seq) {
+  const AttentionShape shape{.batch = config_.train.micro_batch,
+                             .seq = seq,
+                             .heads = mesh_.heads().q.count,
+                             .kv_heads = mesh_.heads().kv.count,
+                             .head_dim = config_.model.head_dim()};
+  return Ctx{.ops = ops_,
+             .memory = memory_,
+             .params = params_,
+             .tape = tape_,
+             .tp = {mesh_.along(Axis::tp), config_.parallel.sequence},
+             .attention = shape,
+             .rope = rope_.rows(0, seq),
+             .norm_eps = config_.model.norm_eps,
+             .accumulate = sums.accumulate,
+             .group_done = sums.group_done};
+}
+
+void Executor::load(const Action& a, const int32_t* inputs, const int32_t* targets) {
+  const MicroState& s = flight(a).state;
+  Comm& tp = mesh_.along(Axis::tp);
+  const auto place = [&](const Tensor& t, const int32_t* tokens) {
+    if (!t.defined()) return;
+    if (tp.rank() == 0) device_.upload(t, tokens);
+    tp.broadcast(t, 0);
+  };
+  place(s.ids, inputs);
+  place(s.targets, targets);
+}
+
+void Executor::forward(Ctx& ctx, const Action& a, const MicroState& state, Tensor out) {
+  const Llama::Chunk& c = chunk(a);
+  if (!c.first) links_.recv(Flow::forward, model_.chunk_input(ctx, state), a.micro, a.chunk);
+  model_.forward(ctx, a.chunk, state, c.last ? out : links_.buffer(Flow::forward, ctx.rows()));
+  if (!c.last) links_.send(Flow::forward, a.micro, a.chunk);
+}
+
+void Executor::forward(const Action& a) {
+  Flight& f = flight(a);
+  Ctx ctx = context();
+  forward(ctx, a, f.state, f.out);
+}
+
+void Executor::loss(const Action& a) {
+  const Flight& f = flight(a);
+  Ctx ctx = context();
+  model_.loss(ctx, f.state, f.out, loss_sum_);
+}
+
+void Executor::loss_and_gradient(const Action& a, const GradientSums& sums, double scale) {
+  const Flight& f = flight(a);
+  Ctx ctx = context(sums);
+  model_.loss_and_gradient(ctx, f.state, f.out, loss_sum_, scale);
+}
+
+void Executor::backward(const Action& a, const GradientSums& sums) {
+  HLAT_CHECK(use_ == ParamUse::training, "a backward of a model that was placed for evaluation");
+  const Llama::Chunk& c = chunk(a);
+  const Flight& f = flight(a);
+  Ctx ctx = context(sums);
+  const bool linked = mesh_.shape().pp > 1;
+  const Tensor d = linked ? links_.buffer(Flow::backward, ctx.rows()) : f.out;
+  if (!c.last)
+    links_.recv(Flow::backward, d, a.micro, a.chunk);
+  else if (linked)
+    ops_.cast(d, f.out);
+  model_.backward(ctx, a.chunk, f.state, d);
+  if (!c.first) links_.send(Flow::backward, a.micro, a.chunk);
+}
+
+std::vector<float> Executor::next_logits(const std::vector<int32_t>& ids, int64_t seq, int64_t length) {
+  const int64_t rows = config_.train.micro_batch, vocab = config_.model.vocab;
+  HLAT_CHECK(1 <= length && length <= seq && seq <= config_.train.seq_len && static_cast<int64_t>(ids.size()) == rows * seq,
+             "length {}, seq {}, {} ids for {} rows", length, seq, ids.size(), rows);
+  Ctx ctx = context({}, seq);
+  const DType act = ctx.act();
+  std::vector<std::byte> host(static_cast<size_t>(rows * vocab) * size_of(act));
+  for (int c = 0; c < static_cast<int>(chunks().size()); ++c) {
+    const Action a{.chunk = c};
+    const Flight& f = flight(a);
+    MicroState state = f.state;
+    if (chunk(a).first) device_.upload(state.ids = state.ids.rows(0, rows * seq), ids.data());
+    const Tensor out = chunk(a).last ? f.out.rows(0, ctx.rows()) : Tensor{};
+    forward(ctx, a, state, out);
+    if (!chunk(a).last) continue;
+    const Scope scope(ctx.temp());
+    const Tensor normed = model_.head().normalized(ctx, out);
+    for (int64_t r = 0; r < rows; ++r) {
+      const Scope inner(ctx.temp());
+      const int64_t token = r * seq + length - 1;
+      device_.download(host.data() + static_cast<size_t>(r * vocab) * size_of(act),
+                       model_.head().logits(ctx, normed.rows(token, token + 1)));
+    }
+  }
+  finish_sends();
+  std::vector<float> logits = to_f32(host, act);
+  mesh_.along(Axis::pp).host().broadcast(Tensor::contiguous(logits.data(), DType::f32, {rows * vocab}), mesh_.shape().pp - 1);
+  return logits;
+}
+
+}  // namespace hlat

@@ -1,0 +1,90 @@
+// One rank's model in memory, ready to run: parameters, tape, the micro-batches in flight, the links between pipeline stages. It offers
+// forward, backward, loss and logits of a micro-batch on any mesh, and knows no optimizer, no data and no loop. Training, evaluation,
+// generation and the dry run all drive it: with null ops, null comms and measuring memory the same code yields the plan.
+//
+// A micro-batch is named by an Action (parallel/pipeline_schedule.h): the pipeline stages run the same ones in an order that cannot
+// deadlock. It occupies a slot; what it keeps there (block inputs, the tape's outputs) is allocated when the slot is first used and
+// stays, because micro-batches of a pipeline do not end in the reverse order of their start.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "config/config.h"
+#include "model/llama.h"
+#include "model/pipeline_links.h"
+#include "ops/device.h"
+#include "parallel/pipeline_schedule.h"
+
+namespace hlat {
+
+// How a backward adds up gradients.
+struct GradientSums {
+  bool accumulate = false;                         // they add to those of earlier micro-batches
+  std::function<void(int group)> group_done = {};  // called when a group of parameters has all of its gradient
+};
+
+class Executor {
+ public:
+  // mesh, memory, ops and device must outlive this.
+  Executor(const Config& config, const Precision& precision, const Mesh& mesh, Memory& memory, Ops& ops, Device& device, ParamUse use);
+
+  void init_weights() const { params_.init(ops_, config_.run.seed); }
+
+  // The token ids (micro_batch, T) of a micro-batch whose chunk begins or ends the model. The first rank of tp gives them and sends
+  // them to the others, whose pointers are ignored.
+  void load(const Action& a, const int32_t* inputs, const int32_t* targets);
+  void forward(const Action& a);
+  // Of the last chunk, after its forward. Adds the losses of the tokens to loss_sum().
+  void loss(const Action& a);
+  // The same, and its output becomes its gradient, in which token losses are weighted with `scale`.
+  void loss_and_gradient(const Action& a, const GradientSums& sums, double scale);
+  void backward(const Action& a, const GradientSums& sums);
+  void finish_sends() { links_.flush(); }  // after the last action of a step
+
+  // Logits (B, V) that follow the first `length` tokens of each row of a micro-batch, for generation. ids is (B, seq), the same on all
+  // ranks of the replica, with seq at most the training length: shorter rows cost less. Collective over the replica; all get them.
+  std::vector<float> next_logits(const std::vector<int32_t>& ids, int64_t seq, int64_t length);
+
+  const Config& config() const { return config_; }
+  const Mesh& mesh() const { return mesh_; }
+  const ParamStore& params() const { return params_; }
+  const std::vector<Llama::Chunk>& chunks() const { return model_.chunks(); }
+  Memory& memory() const { return memory_; }
+  Ops& ops() const { return ops_; }
+  Device& device() const { return device_; }
+  Tensor loss_sum() const { return loss_sum_; }  // (1) f64
+  DType stat() const { return stat_; }           // of statistics and scalars
+  bool reads_batches() const { return hlat::reads_batches(mesh_.coord(), mesh_.shape()); }
+
+ private:
+  // A micro-batch in flight, and on the last stage its output, which becomes the gradient.
+  struct Flight {
+    MicroState state;
+    Tensor out;  // (rows, D)
+  };
+  Flight& flight(const Action& a);
+  Ctx context(const GradientSums& sums, int64_t seq);
+  Ctx context(const GradientSums& sums = {}) { return context(sums, config_.train.seq_len); }
+  void forward(Ctx& ctx, const Action& a, const MicroState& state, Tensor out);
+  const Llama::Chunk& chunk(const Action& a) const { return model_.chunks()[static_cast<size_t>(a.chunk)]; }
+
+  Config config_;
+  const Mesh& mesh_;
+  Memory& memory_;
+  Ops& ops_;
+  Device& device_;
+  DType stat_;
+  ParamUse use_;
+  Llama model_;
+  ParamStore params_;
+  Tape tape_;
+  PipelineLinks links_;
+  std::map<std::pair<int, int>, Flight> flights_;  // by chunk and slot
+  Tensor rope_;                                    // (T, E)
+  Tensor loss_sum_;                                // (1) f64
+};
+
+}  // namespace hlat

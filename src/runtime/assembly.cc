@@ -1,0 +1,32 @@
+#include "runtime/assembly.h"
+
+namespace hlat {
+
+Assembly::Assembly(const Config& config, Backend& backend, Comm& world, int local_ranks, ParamUse use)
+    : config_(config),
+      backend_(backend),
+      use_(use),
+      comm_(config_, backend, world, local_ranks),
+      scratch_model_(backend.make_ops(measuring_)),
+      plan_(dry_run(config_, target(), world.rank())) {}
+
+Fit Assembly::fit() const { return fit_here(backend_, comm_.sharing()); }
+
+PlacedModel& Assembly::build(const DeviceComm::WrapComm& wrap) {
+  HLAT_CHECK(!mesh_, "a rank is built once");
+  mesh_.emplace(comm_.make_mesh(wrap));
+  return model_.emplace(config_, precision_of(config_.train.precision), *mesh_, backend_, &plan_.memory, use_);
+}
+
+std::string Assembly::describe() const {
+  const std::string each = mesh_ && mesh_->shape().ranks() > 1 ? ", each rank" : "";
+  return backend_.describe() + each + (comm_.describe().empty() ? "" : "\n" + comm_.describe());
+}
+
+Fit fit_here(Backend& backend, int sharing) {
+  const std::string what = backend.device_id().empty() ? "this machine" : "this machine's GPU";
+  return {.device = sharing > 1 ? fmt::format("{}, shared by {} ranks", what, sharing) : what,
+          .available = static_cast<double>(backend.device().memory_available()) / sharing};
+}
+
+}  // namespace hlat

@@ -1,0 +1,184 @@
+#include "train/train_step.h"
+
+#include <chrono>
+#include <cmath>
+
+namespace hlat {
+
+namespace {
+
+int64_t micros_of(const Config& c, const Mesh& mesh) {
+  const int64_t rows = c.train.micro_batch * mesh.shape().dp;
+  HLAT_CHECK(c.train.global_batch % rows == 0, "global batch {} in micro-batches of {} x {}", c.train.global_batch, c.train.micro_batch,
+             mesh.shape().dp);
+  return c.train.global_batch / rows;
+}
+
+}  // namespace
+
+TrainStep::TrainStep(Executor& executor)
+    : executor_(executor),
+      config_(executor.config()),
+      mesh_(executor.mesh()),
+      params_(executor.params()),
+      ops_(executor.ops()),
+      device_(executor.device()),
+      micros_(micros_of(config_, mesh_)),
+      loss_scale_(1.0 / static_cast<double>(config_.train.global_batch * config_.train.seq_len)),
+      schedule_(make_schedule(mesh_.coord().pp, mesh_.shape().pp, static_cast<int>(micros_), static_cast<int>(config_.parallel.chunks))),
+      optimizer_(config_.optim, config_.run.seed),
+      sync_(params_, mesh_, config_.parallel.zero1),
+      health_(params_, mesh_, config_.parallel.zero1, config_.parallel.health_every, ops_, device_, executor.memory()[Purpose::io]),
+      batch_(config_.train.micro_batch, config_.train.seq_len) {
+  Region& io = executor.memory()[Purpose::io];
+  totals_ = io.alloc(DType::f64, {kTotals}, "sums over ranks");
+  const auto units = static_cast<int64_t>(params_.units().size());
+  scalars_.grad_sq = io.alloc(DType::f64, {units}, "gradient norms");
+  scalars_.weight_sq = io.alloc(DType::f64, {units}, "parameter norms");
+  scalars_.scale = io.alloc(executor.stat(), {1}, "clipping factor");
+}
+
+void TrainStep::load(const Action& a, BatchSource* source, StepResult& result) {
+  const Llama::Chunk& chunk = executor_.chunks()[static_cast<size_t>(a.chunk)];
+  if (!chunk.first && !chunk.last) return;
+  if (source != nullptr) {
+    const auto start = std::chrono::steady_clock::now();
+    source->read(a.micro * batch_.rows, batch_);
+    result.data_wait_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  executor_.load(a, batch_.inputs.data(), batch_.targets.data());
+}
+
+// Micro-batches of a chunk come in order, so the first one begins its gradients and the last one completes them.
+GradientSums TrainStep::sums_of(const Action& a) {
+  GradientSums sums{.accumulate = a.micro > 0};
+  if (a.micro + 1 == micros_) sums.group_done = [this](int group) { sync_.group_done(group); };
+  return sums;
+}
+
+void TrainStep::forward_backward(const Action& a) {
+  if (a.kind == ActionKind::backward) return executor_.backward(a, sums_of(a));
+  executor_.forward(a);
+  if (executor_.chunks()[static_cast<size_t>(a.chunk)].last) executor_.loss_and_gradient(a, sums_of(a), loss_scale_);
+}
+
+Tensor TrainStep::total(size_t index) const { return totals_.rows(static_cast<int64_t>(index), static_cast<int64_t>(index) + 1); }
+
+void TrainStep::sum_over_ranks(Tensor t, bool over_tp, bool over_dp) {
+  if (over_tp) mesh_.along(Axis::tp).all_reduce(t);
+  if (over_dp) mesh_.along(Axis::dp).all_reduce(t);
+  mesh_.along(Axis::pp).all_reduce(t);
+}
+
+// Only the queue's work on dp is overlapped with the computation.
+TrainStep::CommTime TrainStep::comm_time() const {
+  double all = 0;
+  for (const auto& comm : mesh_.comms()) all += comm->traffic().seconds();
+  return {all, all - sync_.queue().busy_s() + sync_.queue().waited_s()};
+}
+
+void TrainStep::run_schedule(BatchSource* source, StepResult& result) {
+  for (const Action& a : schedule_.actions) {
+    if (a.kind == ActionKind::forward) load(a, source, result);
+    forward_backward(a);
+  }
+  executor_.finish_sends();
+  ran_ = true;
+}
+
+// The micro-batches of a run with one rank as graphs of the device, recorded after a first step, in which ops may still choose their
+// kernels. False: nothing was done, because the device records nothing or every op is timed.
+bool TrainStep::run_graphs(BatchSource* source, StepResult& result) {
+  const bool single = mesh_.shape().ranks() == 1 && executor_.chunks().size() == 1;
+  if (!config_.device.graphs || !single || !ran_ || ops_.timing()) return false;
+  for (int micro = 0; micro < static_cast<int>(micros_); ++micro) {
+    const GradientSums sums{.accumulate = micro > 0};
+    const Action a{.kind = ActionKind::forward, .micro = micro};
+    std::unique_ptr<Recording>& graph = graphs_[micro > 0];
+    if (graph == nullptr)
+      graph = device_.record([&] {
+        executor_.forward(a);
+        executor_.loss_and_gradient(a, sums, loss_scale_);
+        executor_.backward(a, sums);
+      });
+    if (graph == nullptr) return false;
+    load(a, source, result);
+    graph->run();
+  }
+  sync_.all_done();
+  return true;
+}
+
+StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool check) {
+  HLAT_CHECK(source == nullptr || executor_.reads_batches(), "a source of batches on a rank that reads none");
+  StepResult result;
+  const CommTime before = comm_time();
+  ops_.fill(executor_.loss_sum(), 0);
+  result.checked = check && health_.due(step);
+  sync_.begin_step(result.checked ? &health_ : nullptr);
+  if (!run_graphs(source, result)) run_schedule(source, result);
+  sync_.finish();
+  if (result.checked) health_.check_gradients(step);
+
+  const bool zero1 = config_.parallel.zero1;
+  optimizer_.measure(ops_, params_, scalars_, total(kGradSq));
+  sum_over_ranks(total(kGradSq), true, zero1);
+  optimizer_.clip(ops_, scalars_, total(kGradSq));
+  update(step, lr);
+  // Losses are equal on all tp ranks of the last stage and zero on other stages.
+  ops_.cast(total(kLoss), executor_.loss_sum());
+  sum_over_ranks(total(kLoss), false, true);
+  sum_over_ranks(total(kWeightSq), true, zero1);
+  read_totals(step, result);
+  if (result.checked) health_.check_weights(step);
+  const CommTime after = comm_time();
+  result.comm_s = after.all - before.all;
+  result.comm_wait_s = after.waited - before.waited;
+  return result;
+}
+
+// The only point of a step where the host waits for the device.
+void TrainStep::read_totals(int64_t step, StepResult& result) const {
+  std::array<double, kTotals> t{};
+  device_.download(t.data(), totals_);
+  mesh_.check();
+  result.loss = t[kLoss] / static_cast<double>(config_.train.global_batch * config_.train.seq_len);
+  result.grad_norm = std::sqrt(t[kGradSq]);
+  result.param_norm = std::sqrt(t[kWeightSq]);
+  check_finite(step, result.loss, t[kGradSq]);
+}
+
+// Bucket by bucket, so that the all-gather of one is overlapped with the update of the next.
+void TrainStep::update(int64_t step, double lr) {
+  for (int b = 0; b < static_cast<int>(params_.buckets().size()); ++b) {
+    optimizer_.update(ops_, params_, scalars_, b, lr, step);
+    sync_.gather(b);
+  }
+  ops_.sum(total(kWeightSq), scalars_.weight_sq.rows(0, params_.counted_units()));
+  sync_.finish_gathers();
+}
+
+// Gradients that are not finite have changed no weight: the clipping factor was NaN.
+void TrainStep::check_finite(int64_t step, double loss, double grad_sq) const {
+  if (std::isfinite(loss) && std::isfinite(grad_sq)) return;
+  const auto& units = params_.units();
+  std::vector<double> sq(units.size());
+  device_.download(sq.data(), scalars_.grad_sq);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < sq.size(); ++i) {
+    const std::string& name = params_.spec(units[i].param).name;
+    if (!std::isfinite(sq[i]) && (names.empty() || names.back() != name)) names.push_back(name);
+  }
+  std::string bad;
+  for (size_t i = 0; i < std::min<size_t>(names.size(), 5); ++i) bad += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > 5) bad += fmt::format(" and {} more", names.size() - 5);
+  const bool elsewhere = names.empty() && !std::isfinite(grad_sq);
+  fail("at step {} {} ({}); the weights are those of step {}", step,
+       std::isfinite(loss) ? "a gradient is not finite" : fmt::format("the loss is {}", loss),
+       !names.empty() ? "gradient of " + bad
+       : elsewhere    ? "the gradients of this rank are finite, those of another are not"
+                      : "all gradients are finite",
+       step - 1);
+}
+
+}  // namespace hlat

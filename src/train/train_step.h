@@ -1,0 +1,74 @@
+// One training step of one rank, on top of the executor: the pipeline's schedule, gradient sums, health checks, clipping and the update.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "data/batch.h"
+#include "health/health.h"
+#include "model/executor.h"
+#include "optim/adamw.h"
+#include "parallel/pipeline_schedule.h"
+#include "train/grad_sync.h"
+
+namespace hlat {
+
+struct StepResult {
+  double loss = 0;        // mean over the tokens of the step, on all ranks
+  double grad_norm = 0;   // before clipping
+  double param_norm = 0;  // after the update
+  double data_wait_s = 0;
+  double comm_s = 0;       // time of all communication of this rank
+  double comm_wait_s = 0;  // the part of it that computation waited for
+  bool checked = false;    // this rank and its peers compared what they hold, and it was equal
+};
+
+class TrainStep {
+ public:
+  explicit TrainStep(Executor& executor);
+
+  // `source` is read on ranks whose executor reads batches, and null elsewhere. check: whether a step whose turn it is compares replicas;
+  // a dry run plans a step without.
+  StepResult run(int64_t step, double lr, BatchSource* source, bool check = true);
+
+  int64_t micros() const { return micros_; }
+  Executor& executor() const { return executor_; }
+
+ private:
+  enum Total : size_t { kGradSq, kLoss, kWeightSq, kTotals };
+  struct CommTime {
+    double all = 0, waited = 0;
+  };
+  void load(const Action& a, BatchSource* source, StepResult& result);
+  void forward_backward(const Action& a);
+  GradientSums sums_of(const Action& a);
+  void run_schedule(BatchSource* source, StepResult& result);
+  bool run_graphs(BatchSource* source, StepResult& result);
+  void update(int64_t step, double lr);
+  CommTime comm_time() const;
+  Tensor total(size_t index) const;
+  void sum_over_ranks(Tensor t, bool over_tp, bool over_dp);
+  void read_totals(int64_t step, StepResult& result) const;
+  void check_finite(int64_t step, double loss, double grad_sq) const;
+
+  Executor& executor_;
+  const Config& config_;
+  const Mesh& mesh_;
+  const ParamStore& params_;
+  Ops& ops_;
+  Device& device_;
+  int64_t micros_;
+  double loss_scale_;  // of a token, in gradients
+  Schedule schedule_;
+  AdamW optimizer_;
+  GradSync sync_;
+  Health health_;
+  Batch batch_;
+  bool ran_ = false;                                  // a whole schedule, op by op
+  std::array<std::unique_ptr<Recording>, 2> graphs_;  // of a micro-batch: the first of a step, and one that adds to its gradients
+  Tensor totals_;                                     // (3) f64: squared gradient norm, loss, squared weight norm
+  OptimScalars scalars_;
+};
+
+}  // namespace hlat
