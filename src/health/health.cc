@@ -1,25 +1,22 @@
 #include "health/health.h"
 
+#include <array>
+
 namespace hlat {
 
 namespace {
 
-// The ranks of the mesh that differ from this one at most in one coordinate: it takes `part.count` values from part.begin on.
-std::vector<int> members(const Mesh& mesh, int MeshCoord::*axis, const Part& part, int stride = 1) {
-  std::vector<int> ranks;
-  MeshCoord c = mesh.coord();
-  for (int64_t i = 0; i < part.count; ++i) {
-    c.*axis = static_cast<int>(part.begin + i * stride);
-    ranks.push_back(rank_of(c, mesh.shape()));
-  }
-  return ranks;
+// What the sharing lists name, by Axis.
+std::array<std::vector<Replicas::Item>, kAxes> shared_items(const ParamStore& params) {
+  std::array<std::vector<Replicas::Item>, kAxes> items;
+  for (ParamId id = 0; id < params.size(); ++id)
+    for (const Sharing& s : params.spec(id).sharing) items[static_cast<size_t>(s.axis)].push_back({id, s.first_row});
+  return items;
 }
 
-template <class Keep>
-std::vector<Replicas::Item> items_of(const ParamStore& params, const Keep& first_row) {
+std::vector<Replicas::Item> all_items(const ParamStore& params) {
   std::vector<Replicas::Item> items;
-  for (ParamId id = 0; id < params.size(); ++id)
-    if (const int64_t row = first_row(params.spec(id)); row >= 0) items.push_back({id, row});
+  for (ParamId id = 0; id < params.size(); ++id) items.push_back({.param = id});
   return items;
 }
 
@@ -35,25 +32,16 @@ Health::Health(const ParamStore& params, const Mesh& mesh, bool zero1, int64_t e
   if (every_ == 0) return;
   for (size_t b = 0; b < params.buckets().size(); ++b)
     for (const ParamId id : params.buckets()[b].params) bucket_of_[static_cast<size_t>(id)] = b;
-  const MeshShape& shape = mesh.shape();
-  const auto stages = mesh.along(Axis::ends).size() == 2 ? members(mesh, &MeshCoord::pp, {0, 2}, shape.pp - 1)
-                                                         : members(mesh, &MeshCoord::pp, {mesh.coord().pp, 1});
-  partial_.emplace_back(mesh.along(Axis::tp), members(mesh, &MeshCoord::tp, {0, shape.tp}), params,
-                        items_of(params, [](const ParamSpec& s) { return s.tp_whole ? 0 : -1; }), io);
-  partial_.emplace_back(mesh.along(Axis::kv), members(mesh, &MeshCoord::tp, mesh.heads().kv_ranks), params,
-                        items_of(params, [](const ParamSpec& s) { return s.kv_shared_from; }), io);
-  partial_.emplace_back(mesh.along(Axis::ends), stages, params, items_of(params, [](const ParamSpec& s) { return s.ends_shared ? 0 : -1; }),
-                        io);
-  const std::vector<int> replicas = members(mesh, &MeshCoord::dp, {0, shape.dp});
-  dp_.emplace(mesh.along(Axis::dp), replicas, params, items_of(params, [](const ParamSpec&) { return 0; }), io);
-  sums_.emplace(mesh.along(Axis::dp), replicas, params, io);
-  bool alone = dp_->items().empty();
-  for (const Replicas& r : partial_) alone = alone && r.items().empty();
-  if (alone) every_ = 0;
+  const auto items = shared_items(params);
+  for (size_t axis = 0; axis < items.size(); ++axis)
+    if (!items[axis].empty()) shared_.emplace_back(mesh, static_cast<Axis>(axis), params, items[axis], io);
+  dp_.emplace(mesh, Axis::dp, params, all_items(params), io);
+  sums_.emplace(mesh, params, io);
+  if (shared_.empty() && dp_->items().empty()) every_ = 0;
 }
 
 void Health::before_reduction(size_t bucket) const {
-  for (const Replicas& r : partial_)
+  for (const Replicas& r : shared_)
     for (size_t i = 0; i < r.items().size(); ++i) {
       const Replicas::Item& item = r.items()[i];
       if (bucket_of_[static_cast<size_t>(item.param)] == bucket) r.take(ops_, i, Replicas::shared_rows(item, params_.grad(item.param)));
@@ -70,7 +58,7 @@ void Health::compare_gradients(const Replicas& r, int64_t step) const {
 }
 
 void Health::check_gradients(int64_t step) const {
-  for (const Replicas& r : partial_) compare_gradients(r, step);
+  for (const Replicas& r : shared_) compare_gradients(r, step);
   if (!zero1_) {
     for (size_t i = 0; i < dp_->items().size(); ++i) dp_->take(ops_, i, params_.grad(dp_->items()[i].param));
     compare_gradients(*dp_, step);
@@ -83,7 +71,7 @@ void Health::check_weights(int64_t step) const {
     take_weights(r);
     if (const auto words = r.difference(device_, "weights")) fail("step {}: {}", step, *words);
   };
-  for (const Replicas& r : partial_) check(r);
+  for (const Replicas& r : shared_) check(r);
   check(*dp_);
 }
 

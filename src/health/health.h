@@ -1,11 +1,10 @@
 // Replica health: every so many steps, ranks that must hold equal data compare it, and a difference ends the run with the
 // name of the tensor and the ranks, on all ranks of the group that compares. What is compared (each rank with its peers):
 //
-//   gradients, before the update   over tp, kv and ends, where they have been summed there or computed alike: checksums,
-//                                  taken before the sum over dp; over dp without ZeRO-1: checksums; and the sums over dp
-//                                  themselves, by the sums of their elements (sum_check.h)
-//   weights, after the update      over dp all; over tp those held whole (norms); over kv the rows of shared kv heads;
-//                                  over ends a tied embedding: checksums
+//   gradients, before the update   the rows that sharing lists name (param_spec.h), which have been summed over their axis or
+//                                  computed alike: checksums, taken before the sum over dp; over dp without ZeRO-1: checksums;
+//                                  and the sums over dp themselves, by the sums of their elements (sum_check.h)
+//   weights, after the update      the same rows over their axis; over dp all: checksums
 //
 // Every gradient compared here is a sum over the group, or made from such sums, so weights that differ do not show in it: they
 // are found as weights. Buffers come from the io region when this is made, so a step with a check takes no more memory than
@@ -44,7 +43,7 @@ class Health {
   int64_t every_;
   bool zero1_;
   std::vector<size_t> bucket_of_;  // by parameter
-  std::vector<Replicas> partial_;  // over tp, kv, ends
+  std::vector<Replicas> shared_;   // one for each axis of the sharing lists
   std::optional<Replicas> dp_;     // none of these when nothing is ever checked
   std::optional<SumCheck> sums_;
 };

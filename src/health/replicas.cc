@@ -13,13 +13,13 @@ std::string names_of(const std::vector<int>& ranks) {
 
 }  // namespace
 
-std::optional<std::string> describe_difference(const std::vector<uint64_t>& marks, const std::vector<int>& ranks) {
-  HLAT_CHECK(marks.size() == ranks.size() && !marks.empty(), "{} marks of {} ranks", marks.size(), ranks.size());
-  std::map<uint64_t, std::vector<int>> by_mark;
-  for (size_t i = 0; i < marks.size(); ++i) by_mark[marks[i]].push_back(ranks[i]);
-  if (by_mark.size() == 1) return {};
+std::optional<std::string> describe_difference(const std::vector<uint64_t>& fingerprints, const std::vector<int>& ranks) {
+  HLAT_CHECK(fingerprints.size() == ranks.size() && !ranks.empty(), "{} fingerprints of {} ranks", fingerprints.size(), ranks.size());
+  std::map<uint64_t, std::vector<int>> holders;  // by fingerprint
+  for (size_t i = 0; i < ranks.size(); ++i) holders[fingerprints[i]].push_back(ranks[i]);
+  if (holders.size() == 1) return {};
   std::vector<std::vector<int>> sets;
-  for (const auto& [mark, members] : by_mark) sets.push_back(members);
+  for (const auto& [fingerprint, members] : holders) sets.push_back(members);
   std::sort(sets.begin(), sets.end(), [](const auto& a, const auto& b) { return a.size() != b.size() ? a.size() > b.size() : a < b; });
   if (sets[0].size() == 1) return fmt::format("{} {}differ", names_of(ranks), ranks.size() == 2 ? "" : "all ");
   if (sets[0].size() > sets[1].size()) {
@@ -34,12 +34,11 @@ std::optional<std::string> describe_difference(const std::vector<uint64_t>& mark
   return fmt::format("no majority among {}", fmt::join(parts, " and "));
 }
 
-Replicas::Replicas(Comm& comm, std::vector<int> ranks, const ParamStore& params, std::vector<Item> items, Region& io)
-    : comm_(comm), ranks_(std::move(ranks)), params_(params), items_(std::move(items)) {
-  HLAT_CHECK(static_cast<int>(ranks_.size()) == comm.size(), "{} ranks in a group of {}", ranks_.size(), comm.size());
-  if (comm.size() == 1) items_.clear();
+Replicas::Replicas(const Mesh& mesh, Axis axis, const ParamStore& params, std::vector<Item> items, Region& io)
+    : comm_(mesh.along(axis)), ranks_(mesh.ranks_along(axis)), params_(params), items_(std::move(items)) {
+  if (comm_.size() == 1) items_.clear();
   if (items_.empty()) return;
-  sums_ = io.alloc(DType::i32, {comm.size() * 2 * static_cast<int64_t>(items_.size())}, "checksums over " + comm.name());
+  sums_ = io.alloc(DType::i32, {comm_.size() * 2 * static_cast<int64_t>(items_.size())}, "checksums over " + comm_.name());
 }
 
 void Replicas::take(Ops& ops, size_t item, const Tensor& rows) const {
@@ -53,16 +52,16 @@ std::optional<std::string> Replicas::difference(Device& device, const std::strin
   comm_.all_gather(sums_, sums_.rows(begin, begin + own));
   std::vector<int32_t> halves(static_cast<size_t>(sums_.numel()));
   device.download(halves.data(), sums_);
-  const auto mark = [&](size_t rank, size_t item) {
+  const auto fingerprint = [&](size_t rank, size_t item) {
     const int32_t* pair = halves.data() + 2 * (rank * items_.size() + item);
     return uint64_t{static_cast<uint32_t>(pair[0])} | uint64_t{static_cast<uint32_t>(pair[1])} << 32;
   };
   std::string first;
   int more = 0;
   for (size_t i = 0; i < items_.size(); ++i) {
-    std::vector<uint64_t> marks;
-    for (size_t r = 0; r < ranks_.size(); ++r) marks.push_back(mark(r, i));
-    const auto who = describe_difference(marks, ranks_);
+    std::vector<uint64_t> fingerprints;
+    for (size_t r = 0; r < ranks_.size(); ++r) fingerprints.push_back(fingerprint(r, i));
+    const auto who = describe_difference(fingerprints, ranks_);
     if (!who) continue;
     if (first.empty())
       first = fmt::format("{} of {} differ between {} ranks: {}", what, params_.spec(items_[i].param).name, comm_.name(), *who);

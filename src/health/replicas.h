@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/comm.h"
 #include "ops/device.h"
+#include "parallel/mesh.h"
 #include "param/param_store.h"
 
 namespace hlat {
@@ -20,8 +20,8 @@ class Replicas {
     int64_t first_row = 0;  // rows from here on are shared
   };
 
-  // ranks: the members of the group as ranks of the mesh, in order. Nothing is compared over a group of one.
-  Replicas(Comm& comm, std::vector<int> ranks, const ParamStore& params, std::vector<Item> items, Region& io);
+  // Held by all ranks along the axis. Nothing is compared over a group of one.
+  Replicas(const Mesh& mesh, Axis axis, const ParamStore& params, std::vector<Item> items, Region& io);
 
   const std::vector<Item>& items() const { return items_; }
   // The rows of the item in a tensor of its parameter's shape: the weight or the gradient.
@@ -32,14 +32,14 @@ class Replicas {
 
  private:
   Comm& comm_;
-  std::vector<int> ranks_;
+  const std::vector<int>& ranks_;  // of the group, as ranks of the mesh
   const ParamStore& params_;
   std::vector<Item> items_;
   Tensor sums_;  // (group, items, 2) i32, flat
 };
 
-// "ranks 0, 1, 3 agree, rank 2 differs": marks[i] is what ranks[i] holds; nothing when all are equal. Most decide;
-// without a majority every set of equal ranks is named.
-std::optional<std::string> describe_difference(const std::vector<uint64_t>& marks, const std::vector<int>& ranks);
+// "ranks 0, 1, 3 agree, rank 2 differs": fingerprints[i] is that of what ranks[i] holds; nothing when all are equal.
+// Most decide; without a majority every set of equal ranks is named.
+std::optional<std::string> describe_difference(const std::vector<uint64_t>& fingerprints, const std::vector<int>& ranks);
 
 }  // namespace hlat

@@ -11,15 +11,15 @@ double rounding_bound(DType dtype, int ranks, int64_t n, double squares_before, 
   return 8 * std::sqrt(spread) + (dtype == DType::bf16 ? static_cast<double>(n) * 0x1p-134 : 0);
 }
 
-SumCheck::SumCheck(Comm& dp, std::vector<int> ranks, const ParamStore& params, Region& io)
-    : dp_(dp), ranks_(std::move(ranks)), params_(params) {
-  if (dp.size() == 1) return;
+SumCheck::SumCheck(const Mesh& mesh, const ParamStore& params, Region& io)
+    : dp_(mesh.along(Axis::dp)), ranks_(mesh.ranks_along(Axis::dp)), params_(params) {
+  if (dp_.size() == 1) return;
   for (size_t b = 0; b < params.buckets().size(); ++b) {
     const Bucket& bucket = params.buckets()[b];
     for (const ParamId id : bucket.params) {
       const int64_t first = params.offset(id), last = first + params.grad(id).numel();
-      for (int r = 0; r < dp.size(); ++r) {
-        const Part share = part_of(bucket.grad.numel(), r, dp.size());
+      for (int r = 0; r < dp_.size(); ++r) {
+        const Part share = part_of(bucket.grad.numel(), r, dp_.size());
         const int64_t begin = std::max(first, share.begin), end = std::min(last, share.end());
         if (begin < end) shares_.push_back({.param = id, .bucket = b, .begin = begin, .end = end, .owner = r});
       }
@@ -28,10 +28,10 @@ SumCheck::SumCheck(Comm& dp, std::vector<int> ranks, const ParamStore& params, R
   sums_ = io.alloc(DType::f64, {static_cast<int64_t>(shares_.size()) * kColumns}, "sums of gradients");
 }
 
-void SumCheck::measure(Ops& ops, size_t piece, Column column) const {
-  const ParamShare& p = shares_[piece];
+void SumCheck::measure(Ops& ops, size_t share, Column column) const {
+  const ParamShare& p = shares_[share];
   const Tensor x = params_.buckets()[p.bucket].grad.rows(p.begin, p.end);
-  const int64_t at = static_cast<int64_t>(piece) * kColumns + column;
+  const int64_t at = static_cast<int64_t>(share) * kColumns + column;
   ops.sum(sums_.rows(at, at + 1), x);
   ops.sum_squares(sums_.rows(at + 1, at + 2), x);
 }

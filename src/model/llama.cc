@@ -7,12 +7,11 @@ namespace hlat {
 Llama::Llama(const Config& config, const Mesh& mesh) : config_(config.model) {
   const int stages = mesh.shape().pp, count = static_cast<int>(config.parallel.chunks);
   const std::vector<Part> layers = partition_layers(config_.layers, stages, count, config.parallel.cuts);
-  const bool shares = config_.tied && stages > 1;
   ParamBuilder params(mesh, config.parallel.sequence);
   const auto embed = [&] {
     embedding_group_ = params.next_group();
     embedding_.declare(params, config_);
-    params.spec(embedding_.table).ends_shared = shares;
+    if (config_.tied) params.share(embedding_.table, Axis::ends, SharedGrad::partial);
   };
   if (mesh.first_stage()) embed();
   for (int c = 0; c < count; ++c) {
@@ -27,10 +26,7 @@ Llama::Llama(const Config& config, const Mesh& mesh) : config_(config.model) {
     chunks_.push_back(std::move(chunk));
   }
   if (mesh.last_stage()) {
-    if (shares) {
-      embed();  // its own copy; the first stage's is the one that counts
-      for (SlicePart& p : params.spec(embedding_.table).slice.parts) p.counted = false;
-    }
+    if (config_.tied && stages > 1) embed();  // its own copy
     head_group_ = params.next_group();
     head_.declare(params, config_, config.train, config.optim.decay_norms, config_.tied ? embedding_.table : -1);
   }

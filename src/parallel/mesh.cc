@@ -1,5 +1,7 @@
 #include "parallel/mesh.h"
 
+#include <algorithm>
+
 namespace hlat {
 
 std::string_view name_of(Axis axis) {
@@ -16,21 +18,29 @@ Mesh::Mesh(const Config& config, int rank, const MakeComm& make)
     : shape_(mesh_shape(config.parallel)),
       coord_(coord_of(rank, shape_)),
       heads_(share_heads(config.model.heads, config.model.kv(), coord_.tp, shape_.tp)) {
-  const auto [tp, pp, dp] = coord_;
-  const auto add = [&](Axis axis, int place, int size, int color) {
-    comms_[static_cast<size_t>(axis)] = make({std::string(name_of(axis)), place, size, color});
+  const auto add = [&](Axis axis, std::vector<int> ranks) {
+    const auto place = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+    comms_[static_cast<size_t>(axis)] =
+        make({std::string(name_of(axis)), static_cast<int>(place), static_cast<int>(ranks.size()), ranks.front()});
+    ranks_[static_cast<size_t>(axis)] = std::move(ranks);
   };
-  const int tp_group = pp * shape_.dp + dp;
-  add(Axis::tp, tp, shape_.tp, tp_group);
-  add(Axis::dp, dp, shape_.dp, pp * shape_.tp + tp);
-  add(Axis::pp, pp, shape_.pp, dp * shape_.tp + tp);
+  // The ranks that differ from this one only in one coordinate, which takes the values begin, begin + stride, ...
+  const auto line = [&](int MeshCoord::*coordinate, int64_t begin, int64_t count, int64_t stride = 1) {
+    std::vector<int> ranks;
+    MeshCoord c = coord_;
+    for (int64_t i = 0; i < count; ++i) {
+      c.*coordinate = static_cast<int>(begin + i * stride);
+      ranks.push_back(rank_of(c, shape_));
+    }
+    return ranks;
+  };
+  add(Axis::tp, line(&MeshCoord::tp, 0, shape_.tp));
+  add(Axis::dp, line(&MeshCoord::dp, 0, shape_.dp));
+  add(Axis::pp, line(&MeshCoord::pp, 0, shape_.pp));
   along(Axis::pp).open_ring();
-  const int kv_begin = static_cast<int>(heads_.kv_ranks.begin), kv_size = static_cast<int>(heads_.kv_ranks.count);
-  add(Axis::kv, tp - kv_begin, kv_size, tp_group * shape_.tp + kv_begin);
+  add(Axis::kv, line(&MeshCoord::tp, heads_.kv_ranks.begin, heads_.kv_ranks.count));
   const bool end = shape_.pp > 1 && (first_stage() || last_stage());
-  // Stages in between are groups of their own.
-  const int column = dp * shape_.tp + tp;
-  add(Axis::ends, end && last_stage() ? 1 : 0, end ? 2 : 1, end ? column : shape_.dp * shape_.tp + rank);
+  add(Axis::ends, end ? line(&MeshCoord::pp, 0, 2, shape_.pp - 1) : std::vector{rank});
 }
 
 Mesh::Mesh(const Config& config, Comm& world, const WrapComm& wrap)
@@ -41,6 +51,10 @@ Mesh::Mesh(const Config& config, Comm& world, const WrapComm& wrap)
         return wrap(std::move(comm));
       }) {
   HLAT_CHECK(world.size() == shape_.ranks(), "{} ranks for a grid of {}", world.size(), shape_.ranks());
+}
+
+bool Mesh::crosses_stages(Axis axis) const {
+  return coord_of(ranks_along(axis).front(), shape_).pp != coord_of(ranks_along(axis).back(), shape_).pp;
 }
 
 double sum_over(Comm& comm, double value) {

@@ -1,12 +1,14 @@
 // The ranks as a grid of tensor parallel, pipeline and data parallel axes, and one Comm per axis for this rank.
 // Rank order is pp, dp, tp: tp innermost. Two smaller groups serve weights that several ranks hold: `kv`, the tp ranks
-// that share kv heads, and `ends`, the first and last pipeline stage, which share a tied embedding.
+// that share kv heads, and `ends`, the first and last pipeline stage, which share a tied embedding. An axis is the list of
+// this rank's peers along it, made in the constructor; all else about its groups follows from that list.
 #pragma once
 
 #include <array>
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "comm/comm.h"
 #include "config/config.h"
@@ -20,7 +22,7 @@ enum class Axis : uint8_t { tp, pp, dp, kv, ends };
 inline constexpr int kAxes = 5;
 std::string_view name_of(Axis axis);
 
-// A group of ranks that includes this one. Groups of one name are told apart by color.
+// A group of ranks that includes this one. Groups of one name are told apart by color, the first of their ranks.
 struct AxisGroup {
   std::string name;
   int rank = 0, size = 1;  // of this rank within the group
@@ -44,6 +46,8 @@ class Mesh {
   bool last_stage() const { return coord_.pp == shape_.pp - 1; }
 
   Comm& along(Axis axis) const { return *comms_[static_cast<size_t>(axis)]; }  // ends: a group of one on the stages in between
+  const std::vector<int>& ranks_along(Axis axis) const { return ranks_[static_cast<size_t>(axis)]; }  // its members, as ranks of the mesh
+  bool crosses_stages(Axis axis) const;  // whether the group has ranks of several pipeline stages
 
   void reserve(Region& region) const;  // staging of every axis
   size_t host_bytes() const;           // what that and the messages take of the host's memory beside the region
@@ -57,7 +61,9 @@ class Mesh {
   MeshShape shape_;
   MeshCoord coord_;
   HeadShare heads_;
-  std::array<std::unique_ptr<Comm>, kAxes> comms_;  // by Axis
+  // By Axis.
+  std::array<std::vector<int>, kAxes> ranks_;
+  std::array<std::unique_ptr<Comm>, kAxes> comms_;
 };
 
 MeshShape mesh_shape(const ParallelConfig& parallel);

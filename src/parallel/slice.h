@@ -15,14 +15,12 @@ struct SlicePart {
   int64_t local = 0;
   int64_t global = 0;
   int64_t count = 0;
-  bool counted = true;  // this rank counts them in global sums; other holders do not
 };
 
-// Local elements [begin, end) of one piece, and where they lie in the global tensor. map counts from `begin`.
+// Local elements [begin, end), all of one part, and where they lie in the global tensor. map counts from `begin`.
 struct FlatRun {
   int64_t begin = 0, end = 0;
   ElementMap map;
-  bool counted = true;
 };
 
 struct Slice {
@@ -30,12 +28,12 @@ struct Slice {
   int dim = 0;
   std::vector<SlicePart> parts;
 
-  static Slice whole(const Shape& global, bool counted);
+  static Slice whole(const Shape& global);
   // parts are given by global position; local positions follow from their order.
   static Slice of(const Shape& global, int dim, std::vector<SlicePart> parts);
 
   Shape local() const;
-  // The parts of local elements [begin, end), in order.
+  // Local elements [begin, end) part by part, in order.
   std::vector<FlatRun> flat_runs(int64_t begin, int64_t end) const;
 };
 

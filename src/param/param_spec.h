@@ -1,5 +1,6 @@
-// What layers declare: each parameter's name, global shape, the slice of it this rank holds, and how its gradient is
-// made whole. A ParamBuilder knows this rank's place in the mesh, so a layer only says along what it is split.
+// What layers declare: each parameter's name, global shape, the slice of it this rank holds, and which other ranks hold
+// the same rows. Gradient sums, replica checks and the counting of global norms walk that list of sharing; none of them knows what an
+// axis stands for. A ParamBuilder knows this rank's place in the mesh, so a layer only says along what it is split and shared.
 #pragma once
 
 #include <string>
@@ -10,24 +11,40 @@
 
 namespace hlat {
 
+enum class SharedGrad : uint8_t {
+  copy,     // all holders compute the same gradient
+  partial,  // each holder saw a share of the work: their gradients are summed before anything else
+};
+
+// Rows from first_row on are held by all ranks along an axis, in equal slices.
+struct Sharing {
+  Axis axis;
+  SharedGrad grad = SharedGrad::copy;
+  int64_t first_row = 0;  // local
+  // What follows from the mesh:
+  int place = 0;      // of this rank among the holders; the first of them counts the rows in global norms
+  bool late = false;  // pipeline stages have their parts of the gradient at different times: summed after the last action of a step
+};
+
 struct ParamSpec {
   std::string name;
   Slice slice;
-  double init_std = 0;    // 0: starts at one (norms)
-  bool decay = true;      // weight decay applies
-  int group = 0;          // gradients of a group are complete at the same time
-  bool tp_whole = false;  // every tp rank holds all of it
-  // Replicas that each saw a share of the work; their gradients are summed before anything else:
-  bool tp_partial_grad = false;  // all tp ranks, each its own tokens (norms under sequence parallelism)
-  int64_t kv_shared_from = -1;   // local rows from here on: the kv group, each its own query heads
-  bool ends_shared = false;      // first and last stage: a tied embedding
+  double init_std = 0;  // 0: starts at one (norms)
+  bool decay = true;    // weight decay applies
+  int group = 0;        // gradients of a group are complete at the same time
+  std::vector<Sharing> sharing = {};
+
+  // Whether its gradient is complete only after the last action of a step.
+  bool late() const;
+  // This many local elements, from the first on, count in global norms here; the rest is counted by another holder.
+  int64_t counted() const;
 };
 
 using ParamId = int32_t;
 
 class ParamBuilder {
  public:
-  ParamBuilder(const Mesh& mesh, bool sequence) : mesh_(mesh), sequence_(sequence && mesh.shape().tp > 1) {}
+  ParamBuilder(const Mesh& mesh, bool sequence) : mesh_(mesh), sequence_(sequence) {}
 
   const Mesh& mesh() const { return mesh_; }
   int next_group() { return ++group_; }  // parameters from here on complete later or earlier than those before
@@ -38,18 +55,13 @@ class ParamBuilder {
     specs_.push_back(std::move(spec));
     return static_cast<ParamId>(specs_.size() - 1);
   }
-  // Held whole by every tp rank.
-  ParamId add_replicated(std::string name, const Shape& shape, bool decay) {
-    return add({.name = std::move(name),
-                .slice = Slice::whole(shape, mesh_.coord().tp == 0),
-                .decay = decay,
-                .tp_whole = true,
-                .tp_partial_grad = sequence_});
-  }
+  // Held whole by every tp rank, each of which sees its own tokens under sequence parallelism.
+  ParamId add_replicated(std::string name, const Shape& shape, bool decay);
   ParamId add_split(std::string name, const Shape& shape, int dim, std::vector<SlicePart> parts, double std) {
     return add({.name = std::move(name), .slice = Slice::of(shape, dim, std::move(parts)), .init_std = std});
   }
-  ParamSpec& spec(ParamId id) { return specs_[static_cast<size_t>(id)]; }
+  // Its rows from first_row on are on all ranks along the axis. A group of one shares nothing.
+  void share(ParamId id, Axis axis, SharedGrad grad, int64_t first_row = 0);
   std::vector<ParamSpec> take() { return std::move(specs_); }
 
  private:

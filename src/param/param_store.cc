@@ -29,10 +29,10 @@ void ParamStore::plan_buckets(int64_t bucket_bytes) {
   int group = -1;
   for (ParamId id = this->size() - 1; id >= 0; --id) {
     const ParamSpec& s = spec(id);
-    const bool alone = s.ends_shared || (!buckets_.empty() && buckets_.back().ends_shared);
+    const bool alone = s.late() || (!buckets_.empty() && buckets_.back().late);
     if (buckets_.empty() || alone || (s.group != group && bytes >= bucket_bytes)) {
       buckets_.emplace_back();
-      buckets_.back().ends_shared = s.ends_shared;
+      buckets_.back().late = s.late();
       bytes = 0;
     }
     group = s.group;
@@ -81,19 +81,22 @@ void ParamStore::make_units() {
   for (size_t i = 0; i < buckets_.size(); ++i) {
     const Bucket& b = buckets_[i];
     for (const ParamId id : b.params) {
-      const int64_t at = offset_[static_cast<size_t>(id)], size = spec(id).slice.local().numel();
-      const int64_t begin = std::clamp<int64_t>(b.own.begin - at, 0, size), end = std::clamp<int64_t>(b.own.end() - at, 0, size);
-      for (const FlatRun& run : spec(id).slice.flat_runs(begin, end)) {
-        const int64_t x = at + run.begin, y = at + run.end, own = b.own.begin;
-        const AdamwTensors tensors{.weight = b.weight.rows(x, y),
-                                   .master = precision_.master ? b.master.rows(x - own, y - own) : Tensor{},
-                                   .m = b.m.rows(x - own, y - own),
-                                   .v = b.v.rows(x - own, y - own),
-                                   .grad = b.grad.rows(x, y),
-                                   .scale = {},
-                                   .weight_sq = {}};
-        units_.push_back({.param = id, .tensors = tensors, .map = run.map, .bucket = static_cast<int>(i), .counted = run.counted});
-      }
+      const int64_t at = offset_[static_cast<size_t>(id)], own = b.own.begin;
+      const auto add = [&](int64_t from, int64_t to, bool counted) {
+        for (const FlatRun& run : spec(id).slice.flat_runs(std::clamp(own - at, from, to), std::clamp(b.own.end() - at, from, to))) {
+          const int64_t x = at + run.begin, y = at + run.end;
+          const AdamwTensors tensors{.weight = b.weight.rows(x, y),
+                                     .master = precision_.master ? b.master.rows(x - own, y - own) : Tensor{},
+                                     .m = b.m.rows(x - own, y - own),
+                                     .v = b.v.rows(x - own, y - own),
+                                     .grad = b.grad.rows(x, y),
+                                     .scale = {},
+                                     .weight_sq = {}};
+          units_.push_back({.param = id, .tensors = tensors, .map = run.map, .bucket = static_cast<int>(i), .counted = counted});
+        }
+      };
+      add(0, spec(id).counted(), true);
+      add(spec(id).counted(), spec(id).slice.local().numel(), false);
     }
   }
   const auto middle = std::stable_partition(units_.begin(), units_.end(), [](const UpdateUnit& u) { return u.counted; });

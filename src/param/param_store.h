@@ -25,7 +25,7 @@ struct Bucket {
   Tensor weight, grad;  // (n)
   Part own;             // elements whose optimizer state is here
   Tensor master, m, v;  // (own.count); master undefined without one
-  bool ends_shared = false;
+  bool late = false;    // its gradients are complete only after the last action of a step (ParamSpec::late)
 };
 
 // A run of elements of one parameter that this rank updates, in one optimizer call.

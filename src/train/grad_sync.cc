@@ -14,6 +14,7 @@ GradSync::GradSync(const ParamStore& params, const Mesh& mesh, bool zero1)
     for (const ParamId id : params.buckets()[b].params) {
       const auto g = static_cast<size_t>(params.spec(id).group);
       if (members_[g].empty()) ++groups_in_[b];
+      HLAT_CHECK(members_[g].empty() || bucket_of_[g] == b, "{} is not in the bucket of its group {}", params.spec(id).name, g);
       members_[g].push_back(id);
       bucket_of_[g] = b;
     }
@@ -27,14 +28,17 @@ void GradSync::begin_step(const Health* health) {
 void GradSync::group_done(int group) {
   const auto g = static_cast<size_t>(group);
   const size_t bucket = bucket_of_[g];
-  for (const ParamId id : members_[g]) {
-    const ParamSpec& s = params_.spec(id);
-    const Tensor grad = params_.grad(id);
-    if (s.tp_partial_grad) mesh_.along(Axis::tp).all_reduce(grad);
-    if (s.kv_shared_from >= 0) mesh_.along(Axis::kv).all_reduce(grad.rows(s.kv_shared_from, grad.dim(0)));
-  }
   HLAT_CHECK(pending_[bucket] > 0, "group {} is complete twice", group);
-  if (--pending_[bucket] == 0 && !params_.buckets()[bucket].ends_shared) reduce(bucket);
+  --pending_[bucket];
+  if (params_.buckets()[bucket].late) return;
+  for (const ParamId id : members_[g]) sum_partial(id);
+  if (pending_[bucket] == 0) reduce(bucket);
+}
+
+void GradSync::sum_partial(ParamId id) const {
+  const Tensor grad = params_.grad(id);
+  for (const Sharing& s : params_.spec(id).sharing)
+    if (s.grad == SharedGrad::partial) mesh_.along(s.axis).all_reduce(grad.rows(s.first_row, grad.dim(0)));
 }
 
 void GradSync::all_done() {
@@ -57,11 +61,11 @@ void GradSync::reduce(size_t bucket) {
 void GradSync::finish() {
   for (size_t i = 0; i < pending_.size(); ++i) {
     const Bucket& b = params_.buckets()[i];
-    if (!b.ends_shared) {
+    if (!b.late) {
       HLAT_CHECK(pending_[i] == 0, "bucket {}: {} groups are not complete", i, pending_[i]);
       continue;
     }
-    mesh_.along(Axis::ends).all_reduce(b.grad);
+    for (const ParamId id : b.params) sum_partial(id);
     reduce(i);
   }
   queue_.wait_all();

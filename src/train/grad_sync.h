@@ -1,7 +1,7 @@
-// Makes gradients whole and weights equal. When the last micro-batch's backward completes a group, replicas that saw
-// only a share of the work are summed at once, and a bucket whose groups are all complete starts its reduction over dp
-// on a queue of its own, under the rest of the backward. After the update the weights of a bucket are gathered the same
-// way. With ZeRO-1 a rank gets the sum of its own shard only (reduce-scatter), otherwise of the whole bucket.
+// Makes gradients whole and weights equal. When the last micro-batch's backward completes a group, what its parameters' sharing
+// lists call partial is summed at once, and a bucket whose groups are all complete starts its reduction over dp on a queue of its
+// own, overlapped with the rest of the backward. Late buckets wait for the last action. After the update the weights of a bucket
+// are gathered the same way. With ZeRO-1 a rank gets the sum of its own shard only (reduce-scatter), otherwise of the whole bucket.
 #pragma once
 
 #include <vector>
@@ -26,6 +26,7 @@ class GradSync {
   const CommQueue& queue() const { return queue_; }
 
  private:
+  void sum_partial(ParamId id) const;
   void reduce(size_t bucket);
 
   const ParamStore& params_;

@@ -222,10 +222,10 @@ TEST(Health, SendsNothingBetweenChecks) {
 }
 
 TEST(Health, NamesWhoDiffers) {
-  const auto say = [](const std::vector<uint64_t>& marks) {
+  const auto say = [](const std::vector<uint64_t>& fingerprints) {
     std::vector<int> ranks;
-    for (size_t i = 0; i < marks.size(); ++i) ranks.push_back(static_cast<int>(10 + i));
-    return describe_difference(marks, ranks).value_or("equal");
+    for (size_t i = 0; i < fingerprints.size(); ++i) ranks.push_back(static_cast<int>(10 + i));
+    return describe_difference(fingerprints, ranks).value_or("equal");
   };
   EXPECT_EQ(say({7}), "equal");
   EXPECT_EQ(say({7, 7, 7}), "equal");
