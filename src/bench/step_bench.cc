@@ -38,7 +38,7 @@ StepBench bench_step(const Config& config, Backend& backend, Comm& world, int lo
   b.steps = steps;
   b.per_op = per_op;
   DeviceComm comm(config, backend, world, local_ranks);
-  const Plan plan = Planner(backend, comm.memory()).rank(config, world.rank());
+  const Plan plan = Planner(backend, comm.transport()).rank(config, world.rank());
   const Mesh mesh = comm.make_mesh();
   if (!comm.describe().empty()) b.machine += "\n" + comm.describe();
   b.mesh = mesh.shape();

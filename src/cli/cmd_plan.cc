@@ -47,14 +47,14 @@ void run(const Args& args) {
   Fit fit = fit_here(*backend, comm.sharing);
   if (!here) fit = {.device = args.device, .available = find_device(args.device).memory_bytes};
   // A named device is planned without scratch: how much its libraries take is not known here.
-  const Planner planner(*backend, comm.memory);
+  const Planner planner(*backend, comm.transport);
   const Ops* scratch = here ? planner.scratch_model() : nullptr;
   const std::vector<Plan> plans =
-      args.rank >= 0 ? std::vector{dry_run(config, scratch, args.rank, comm.memory)} : plan_stages(config, scratch, comm.memory);
+      args.rank >= 0 ? std::vector{dry_run(config, scratch, args.rank, comm.transport)} : plan_stages(config, scratch, comm.transport);
   if (args.json)
     fmt::print("{}\n", plan_json(config, plans, fit).dump(2));
   else
-    fmt::print("{}\n{}", plan_table(config, plans), fit_text(config, plans, fit, scratch, comm.memory));
+    fmt::print("{}\n{}", plan_table(config, plans), fit_text(config, plans, fit, scratch, comm.transport));
 }
 
 }  // namespace

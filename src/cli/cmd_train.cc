@@ -97,13 +97,13 @@ void run_rank(const Args& args, const Config& config, const Session& session, in
   const Dataset& data = *opened;
   const auto backend = make_backend(config.device, session.place());
   DeviceComm comm(config, *backend, session.world(), session.local_ranks());
-  const Planner planner(*backend, comm.memory());
+  const Planner planner(*backend, comm.transport());
   std::vector<Plan> stages;
   if (leads) {
     stages = planner.stages(config);
     // Other ranks are waiting where the mesh is made, and end with this one.
     const Fit fit = fit_here(*backend, comm.sharing());
-    if (!fit.fits(fullest(stages))) fail("{}", fit_text(config, stages, fit, planner.scratch_model(), comm.memory()));
+    if (!fit.fits(fullest(stages))) fail("{}", fit_text(config, stages, fit, planner.scratch_model(), comm.transport()));
   }
   const Plan plan = planner.rank(config, session.rank());
   const double peak = measure_peak(*backend, precision_of(config.train.precision).compute);

@@ -1,5 +1,9 @@
 #include "parallel/mesh.h"
 
+#include <numeric>
+
+#include "comm/host_exchange.h"
+
 namespace hlat {
 
 std::string_view name_of(Axis axis) {
@@ -44,8 +48,8 @@ Mesh::Mesh(const Config& config, Comm& world, const WrapComm& wrap)
 }
 
 double sum_over(Comm& comm, double value) {
-  comm.host().all_reduce(Tensor::contiguous(&value, DType::f64, {1}));
-  return value;
+  const std::vector<double> all = all_gather_values(comm, value);
+  return std::accumulate(all.begin() + 1, all.end(), all[0]);
 }
 
 double sum_over(const Mesh& mesh, double value) {

@@ -12,7 +12,7 @@ std::vector<AxisTraffic> traffic_of(const Mesh& mesh) {
   return list;
 }
 
-Plan dry_run(const Config& config, const Ops* scratch_model, int rank, CommMemory comm) {
+Plan dry_run(const Config& config, const Ops* scratch_model, int rank, Transport comm) {
   Memory memory;
   const Mesh mesh(config, rank, [comm](const AxisGroup& g) { return std::make_unique<NullComm>(g.rank, g.size, g.name, comm); });
   NullOps ops(memory[Purpose::temp], scratch_model);

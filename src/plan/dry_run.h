@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/comm.h"
+#include "comm/transport.h"
 #include "config/config.h"
 #include "ops/cost.h"
 #include "ops/ops.h"
@@ -36,7 +37,7 @@ struct Plan {
 };
 
 // Of the given rank of the config's mesh; parallel.dp must be known. scratch_model answers how much scratch the
-// planned-for backend's ops take; null: none. comm: where its ranks' tensors lie.
-Plan dry_run(const Config& config, const Ops* scratch_model, int rank = 0, CommMemory comm = CommMemory::host);
+// planned-for backend's ops take; null: none. comm: how its ranks exchange tensors.
+Plan dry_run(const Config& config, const Ops* scratch_model, int rank = 0, Transport comm = Transport::host);
 
 }  // namespace hlat

@@ -126,7 +126,7 @@ std::string traffic_table(const std::vector<Plan>& stages) {
 
 }  // namespace
 
-std::vector<Plan> plan_stages(const Config& config, const Ops* scratch_model, CommMemory comm) {
+std::vector<Plan> plan_stages(const Config& config, const Ops* scratch_model, Transport comm) {
   const MeshShape shape = mesh_shape(config.parallel);
   std::vector<Plan> stages;
   for (int pp = 0; pp < shape.pp; ++pp)
@@ -177,7 +177,7 @@ std::string plan_table(const Config& config, const std::vector<Plan>& stages) {
   return s;
 }
 
-std::string fit_text(const Config& config, const std::vector<Plan>& stages, const Fit& fit, const Ops* scratch_model, CommMemory comm) {
+std::string fit_text(const Config& config, const std::vector<Plan>& stages, const Fit& fit, const Ops* scratch_model, Transport comm) {
   const Plan& plan = fullest(stages);
   const double need = static_cast<double>(plan.memory.total());
   const std::string have = format_bytes(static_cast<uint64_t>(fit.available));

@@ -16,13 +16,13 @@ struct Fit {
 
 // The plans of one rank per pipeline stage. Rank 0 of tp never holds less than the others of its group, and dp ranks are
 // alike, so nothing is larger.
-std::vector<Plan> plan_stages(const Config& config, const Ops* scratch_model, CommMemory comm = CommMemory::host);
+std::vector<Plan> plan_stages(const Config& config, const Ops* scratch_model, Transport comm = Transport::host);
 const Plan& fullest(const std::vector<Plan>& stages);
 
 std::string mesh_text(const Config& config);                                    // "64 ranks: tp 8 x pp 4 x dp 2, ..."
 std::string plan_table(const Config& config, const std::vector<Plan>& stages);  // memory, largest entries, FLOPs, traffic
 std::string fit_text(const Config& config, const std::vector<Plan>& stages, const Fit& fit, const Ops* scratch_model,
-                     CommMemory comm = CommMemory::host);
+                     Transport comm = Transport::host);
 nlohmann::ordered_json plan_json(const Config& config, const std::vector<Plan>& stages, const Fit& fit);
 
 }  // namespace hlat

@@ -12,16 +12,16 @@ namespace hlat {
 
 class Planner {
  public:
-  Planner(Backend& backend, CommMemory comm) : ops_(backend.make_ops(measuring_)), comm_(comm) {}
+  Planner(Backend& backend, Transport comm) : ops_(backend.make_ops(measuring_)), comm_(comm) {}
   const Ops* scratch_model() const { return ops_.get(); }
-  CommMemory comm() const { return comm_; }
+  Transport comm() const { return comm_; }
   Plan rank(const Config& config, int rank) const { return dry_run(config, ops_.get(), rank, comm_); }
   std::vector<Plan> stages(const Config& config) const { return plan_stages(config, ops_.get(), comm_); }
 
  private:
   Region measuring_;
   std::unique_ptr<Ops> ops_;
-  CommMemory comm_;
+  Transport comm_;
 };
 
 // What each of `sharing` ranks on this machine, or on its GPU, may take.

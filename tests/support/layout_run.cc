@@ -104,7 +104,7 @@ void train_rank(const Config& config, int64_t steps, const LayoutRank& on, const
   Device& device = on.backend.device();
   Region measuring;
   const auto scratch_model = on.backend.make_ops(measuring);
-  const Plan plan = dry_run(config, scratch_model.get(), on.rank, on.memory);
+  const Plan plan = dry_run(config, scratch_model.get(), on.rank, on.transport);
   PlannedMemory memory(device, plan.memory);
   const auto ops = on.backend.make_ops(memory.memory()[Purpose::temp]);
   StepRunner runner(config, precision_of(config.train.precision), on.mesh, memory.memory(), *ops, &device);
@@ -142,7 +142,7 @@ LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& af
       if (staged) comm = std::make_unique<StagedComm>(std::move(comm), [&] { return device.make_copy_stream(); });
       return comm;
     });
-    train_rank(config, steps, {mesh, world.rank(), *backend, staged ? CommMemory::staged : CommMemory::host}, after, result, mutex);
+    train_rank(config, steps, {mesh, world.rank(), *backend, staged ? Transport::staged : Transport::host}, after, result, mutex);
   });
   for (const auto& [name, values] : result.weights)
     EXPECT_EQ(std::count(values.begin(), values.end(), kUnset), 0) << name << " has elements that no rank holds";

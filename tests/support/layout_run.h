@@ -48,13 +48,13 @@ using AfterStep = std::function<void(StepRunner& runner, int64_t step)>;
 // Stands between a rank of the mesh and the comm of one of its axes, for tests that plant faults.
 using WrapComm = std::function<std::unique_ptr<Comm>(std::unique_ptr<Comm> comm, int rank)>;
 
-// One rank's part of run_layout, on its mesh: trains and adds what it came to. memory: where the mesh's tensors lie. Ranks that are threads
+// One rank's part of run_layout, on its mesh: trains and adds what it came to. transport: of the mesh's groups. Ranks that are threads
 // share result and mutex.
 struct LayoutRank {
   const Mesh& mesh;
   int rank = 0;
   Backend& backend;
-  CommMemory memory = CommMemory::host;
+  Transport transport = Transport::host;
 };
 void train_rank(const Config& config, int64_t steps, const LayoutRank& on, const AfterStep& after, LayoutResult& result, std::mutex& mutex);
 
