@@ -51,7 +51,7 @@ void run(const Args& args) {
   const auto ops = backend->make_ops(measuring);
   // A named device is planned without scratch: how much its libraries take is not known here.
   const PlanTarget target{
-      .scratch_model = here ? ops.get() : nullptr, .comm = comm.memory, .use = args.eval ? ParamUse::weights : ParamUse::training};
+      .scratch_model = here ? ops.get() : nullptr, .transport = comm.transport, .use = args.eval ? ParamUse::weights : ParamUse::training};
   const std::vector<RankPlan> plans = args.rank >= 0 ? std::vector{dry_run(config, target, args.rank)} : plan_stages(config, target);
   if (args.json)
     fmt::print("{}\n", plan_json(config, plans, fit).dump(2));

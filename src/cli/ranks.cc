@@ -12,27 +12,20 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "cli/exit_code.h"
+#include "comm/host_exchange.h"
 #include "config/print.h"
 
 namespace hlat {
 
-namespace {
-
-// A host with an old copy of the file, or a rank with other words, would train something else or wait forever.
-void check_same(const Session& session, const Config& config) {
+void check_same(Comm& world, const Config& config) {
   Config shared = config;
   shared.device = {};
-  uint64_t mine = hash_name(to_yaml(shared));
-  std::vector<uint64_t> all(static_cast<size_t>(session.world().size()));
-  const auto words = [](uint64_t* p, int64_t count) { return Tensor::contiguous(p, DType::i32, {count, 2}); };
-  session.world().all_gather(words(all.data(), session.world().size()), words(&mine, 1));
+  const std::vector<uint64_t> all = all_gather_values(world, hash_name(to_yaml(shared)));
   const auto other = std::find_if(all.begin(), all.end(), [&](uint64_t h) { return h != all[0]; });
   if (other != all.end())
     throw UsageError(fmt::format("rank {} has another config than rank 0; give all ranks the same config file, overrides and hlat",
                                  other - all.begin()));
 }
-
-}  // namespace
 
 void run_on_ranks(Session& session, const Config& config, const int64_t& step, const std::function<void()>& body) {
   if (session.world().size() == 1) return body();
@@ -43,7 +36,7 @@ void run_on_ranks(Session& session, const Config& config, const int64_t& step, c
     session.abort(code);
   };
   try {
-    check_same(session, config);
+    check_same(session.world(), config);
     body();
     session.world().barrier();  // nobody leaves while another still needs it
   } catch (const UsageError& e) {

@@ -9,9 +9,13 @@
 
 namespace hlat {
 
-// `step` is read when the body fails; 0: before the first step. With one rank the exception just passes. All ranks must
-// have the same config, but for the device.
+// `step` is read when the body fails; 0: before the first step. With one rank the exception just passes. Checks that
+// all ranks have the same config.
 void run_on_ranks(Session& session, const Config& config, const int64_t& step, const std::function<void()>& body);
+
+// UsageError when a rank has another config, but for the device: a host with an old copy of the file, or a rank with other words, would
+// train something else or wait forever. Collective.
+void check_same(Comm& world, const Config& config);
 
 // How this process was started, from its environment. UsageError when its ranks could not meet.
 Launch this_launch();

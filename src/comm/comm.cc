@@ -2,14 +2,11 @@
 // messages send (comm_messages.cc).
 #include "comm/comm.h"
 
-#include <chrono>
-
+#include "base/machine.h"
 #include "comm/shares.h"
 
 namespace hlat {
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void check_dense(CommKind kind, const char* name, const Tensor& t) {
   HLAT_CHECK(t.defined() && t.is_contiguous(), "{}: {} is {}, expected a contiguous tensor", name_of(kind), name, t.str());
@@ -41,12 +38,12 @@ double Traffic::seconds() const {
 // One call, or the wait for a message: what it is, its cost and, when it ends, its time.
 class Comm::Call {
  public:
-  Call(Comm& comm, CommKind kind) : cost_(comm.traffic_.kind[static_cast<size_t>(kind)]), start_(now()) { comm.active_ = kind; }
+  Call(Comm& comm, CommKind kind) : cost_(comm.traffic_.kind[static_cast<size_t>(kind)]), start_(now_s()) { comm.active_ = kind; }
   Call(Comm& comm, CommKind kind, int64_t bytes) : Call(comm, kind) {
     ++cost_.calls;
     cost_.bytes += static_cast<double>(bytes);
   }
-  ~Call() { cost_.seconds += now() - start_; }
+  ~Call() { cost_.seconds += now_s() - start_; }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
@@ -107,13 +104,24 @@ void Comm::all_gather(Tensor full, Tensor own) {
 }
 
 void Comm::broadcast(Tensor t, int root) {
-  constexpr CommKind kind = CommKind::broadcast;
-  check_dense(kind, "the tensor", t);
-  HLAT_CHECK(0 <= root && root < size_, "{} broadcast: root {} of {}", name_, root, size_);
+  check_dense(CommKind::broadcast, "the tensor", t);
+  check_root(root);
   if (size_ == 1) return;
-  const auto bytes = static_cast<int64_t>(t.bytes());
-  const Call call(*this, kind, bytes * static_cast<int64_t>(broadcast_children(root).size()));
-  if (moves(t) && bytes > 0) do_broadcast(t, root);
+  const Call call(*this, CommKind::broadcast, broadcast_sends(t.bytes(), root));
+  if (moves(t) && t.bytes() > 0) do_broadcast(t, root);
+}
+
+void Comm::broadcast_bytes(void* data, size_t bytes, int root) {
+  check_root(root);
+  if (size_ == 1) return;
+  const Call call(*this, CommKind::broadcast, broadcast_sends(bytes, root));
+  if (real()) do_broadcast_bytes(data, bytes, root);
+}
+
+void Comm::all_gather_bytes(void* all, size_t bytes) {
+  if (size_ == 1) return;
+  const Call call(*this, CommKind::all_gather, static_cast<int64_t>(bytes) * (size_ - 1));
+  if (real()) do_all_gather_bytes(static_cast<std::byte*>(all), bytes);
 }
 
 void Comm::barrier() {
@@ -129,6 +137,7 @@ Request Comm::send(Tensor t, int peer, int tag) {
              rank_, peer, size_, tag);
   const Call call(*this, CommKind::send, static_cast<int64_t>(t.bytes()));
   if (!moves(t)) return {};
+  ++traffic_.messages;
   return {start_send(t.data, t.bytes(), peer, tag) << 1};
 }
 
@@ -147,6 +156,8 @@ void Comm::wait(Request& request) {
   const Call call(*this, (id & 1) != 0 ? CommKind::recv : CommKind::send);
   finish(id >> 1);
 }
+
+void Comm::check_root(int root) const { HLAT_CHECK(0 <= root && root < size_, "{} broadcast: root {} of {}", name_, root, size_); }
 
 void Comm::check_own(const Tensor& own, const Tensor& full, const Shares& shares) const {
   Shape expected = full.shape;

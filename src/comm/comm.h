@@ -1,9 +1,7 @@
 // Communication of a group of ranks. The front checks the contract, counts traffic, and builds every collective from
 // messages, in one fixed order: sums are taken in rank order in f32 (f64 for f64) and rounded once, so every rank gets
-// the same bits, in every run, whatever the transport. A transport (self, thread, mpi) only moves messages; `null` moves
-// nothing and has any size, for the dry run. For tensors on a device `staged` takes them through the host and another
-// group, and `nccl` has collectives of its own. Calls of one Comm come from one thread at a time, in the same order on all
-// its ranks.
+// the same bits, in every run. A transport for host memory only moves messages; one for tensors on a device may have collectives,
+// and with them an order of sums, of its own. Calls of one Comm come from one thread at a time, in the same order on all its ranks.
 //
 // Staging: sums need room for the messages of the peers. It is reserved once (reserve), from the comm region or, where
 // that lies on a device, from host memory: its size is a function of the group's size alone. A group of one checks the
@@ -11,7 +9,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,6 +17,7 @@
 #include <vector>
 
 #include "base/part.h"
+#include "comm/overlap.h"
 #include "tensor/region.h"
 #include "tensor/tensor.h"
 
@@ -37,6 +35,7 @@ struct CommCost {
 
 struct Traffic {
   std::array<CommCost, kCommKinds> kind{};
+  int64_t messages = 0;  // that this rank sent; those inside a library's own collectives are not seen
   const CommCost& operator[](CommKind k) const { return kind[static_cast<size_t>(k)]; }
   double bytes_sent() const;
   double seconds() const;
@@ -45,11 +44,8 @@ struct Traffic {
 // Tags of send and recv are below this; those above belong to the collectives and the transports.
 inline constexpr int kUserTags = 1 << 20;
 // Tags [k * kChannelTags, (k + 1) * kChannelTags) are channel k. Between two ranks, messages of one channel are received in the order in
-// which they were sent: `nccl` knows no tags.
+// which they were sent: a transport may know no tags.
 inline constexpr int kChannelTags = kUserTags / 2;
-
-// Where a group's tensors lie, and so where the room for its staging comes from.
-enum class CommMemory : uint8_t { host, staged, nccl };
 
 // Bytes of staging that the sums of a group of this size need.
 size_t sum_staging(int size);
@@ -73,7 +69,7 @@ class Comm {
 
   // Room for the sums, once, before the first of them. A group of one needs none.
   void reserve(Region& region);
-  // Room for `count` messages of up to `bytes` each under way at a time, once, before the first; of use to staged groups.
+  // Room for `count` messages of up to `bytes` each under way at a time, once, before the first; of use to groups that copy them.
   void reserve_messages(size_t bytes, int count);
   size_t host_bytes() const { return host_bytes_; }  // what both took of the host's memory, outside regions
 
@@ -87,6 +83,11 @@ class Comm {
   void broadcast(Tensor t, int root);
   void barrier();
 
+  // Small values of the host, O(log size) messages for each rank; for use through host_exchange.h. all: `bytes` of each rank, in rank
+  // order, this rank's in their place.
+  void all_gather_bytes(void* all, size_t bytes);
+  void broadcast_bytes(void* data, size_t bytes, int root);
+
   // Messages. A pair of ranks may use several tags at a time; messages of one tag arrive in the order they were sent.
   Request send(Tensor t, int peer, int tag);
   Request recv(Tensor t, int peer, int tag);
@@ -95,7 +96,7 @@ class Comm {
   // Ranks with the same color form a group, ordered by key. Collective. Never null: a group of one is a Comm too.
   virtual std::unique_ptr<Comm> split(int color, int key, std::string name) = 0;
 
-  // False for a group without peers (null): the front checks and counts, and moves nothing.
+  // False for a group without peers (null_comm.h): the front checks and counts, and moves nothing.
   virtual bool real() const { return true; }
   // The same ranks for tensors in host memory: this group itself unless its tensors lie on a device.
   virtual Comm& host() { return *this; }
@@ -104,21 +105,10 @@ class Comm {
   virtual void open_ring() {}
   // From any thread: a call of this rank that waits, and every later one, throws. For the way out after an error.
   virtual void cancel() {}
-  // Error when an operation that went on beside this thread has failed.
+  // Error when an operation that no call waited for has failed.
   virtual void check() {}
-  // From any thread: whether somebody waits for the results (the default), or they go on beside a computation that needs the core.
-  virtual void hurry(bool on) { hurried_ = on; }
-
-  // Tensors on a device. A call starts after the device's work so far, and later work of the device sees its results. A queue
-  // loosens that: its operations stand between begin_beside and end_beside and start after a mark taken when they were submitted.
-  virtual uint64_t mark() { return 0; }
-  virtual void begin_beside(uint64_t /*mark*/) {}
-  virtual void end_beside() {}
-  // Returns when the device has done its work so far: to tell waiting for it from waiting for peers. From any thread.
-  virtual void await_device() {}
-  // Whether calls only put work on a stream and return; then results are seen by the device's later work only after join().
-  virtual bool on_stream() const { return false; }
-  virtual void join() {}
+  // For a queue of operations; the default is for host memory.
+  virtual Overlap& overlap() { return no_overlap_; }
 
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }
@@ -138,12 +128,12 @@ class Comm {
   virtual void do_all_gather(Tensor full, Tensor own);
   virtual void do_broadcast(Tensor t, int root);
   virtual void do_barrier();
+  virtual void do_all_gather_bytes(std::byte* all, size_t bytes);
+  virtual void do_broadcast_bytes(void* data, size_t bytes, int root);
   virtual void do_copy(void* to, const void* from, int64_t bytes);  // within this rank
   virtual void do_reserve(Region& region);                          // of a group with peers
   virtual void do_reserve_messages(size_t /*bytes*/, int /*count*/) {}
   void add_host_bytes(size_t bytes) { host_bytes_ += bytes; }
-
-  bool hurried() const { return hurried_; }
 
   std::string where() const;  // for messages: "tp all_reduce on rank 1 of 4"
 
@@ -153,18 +143,20 @@ class Comm {
   void check_own(const Tensor& own, const Tensor& full, const Shares& shares) const;
   bool moves(const Tensor& t) const;
   void copy_alone(const Tensor& to, const Tensor& from);
-  std::byte* slot(int64_t half, int peer) const;
+  void check_root(int root) const;
+  std::byte* buffer(int64_t half, int peer) const;
   uint64_t start(bool sends, const void* data, int64_t bytes, int peer);
   void finish_all(std::vector<uint64_t>& ids);
   void sum_shares(void* own, const void* full, DType dtype, const Shares& shares);
   void gather_shares(void* full, const void* own, const Shares& shares);
   void sum_small(const Tensor& t);
   std::vector<int> broadcast_children(int root) const;
+  int64_t broadcast_sends(size_t bytes, int root) const;
 
   int rank_;
   int size_;
   std::string name_;
-  std::atomic<bool> hurried_ = true;
+  Overlap no_overlap_;
   Traffic traffic_;
   bool reserved_ = false;
   size_t host_bytes_ = 0;

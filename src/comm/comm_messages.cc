@@ -4,8 +4,9 @@
 //                   piece_of(size) bytes; the next ones are under way during a sum, in the other half of the staging.
 //   all_reduce      small tensors: everybody sends all to everybody, one round. Else reduce_scatter by elements, then
 //                   all_gather, both in place.
-//   all_gather      own rows to every peer, theirs straight into their place.
-//   broadcast       binomial tree. barrier: in round d = 1, 2, 4, ... a word to rank + d, from rank - d.
+//   all_gather      own rows to every peer, theirs straight into their place. Bytes of host values, which are few: as Bruck does, in
+//                   rounds d = 1, 2, 4, ... what a rank has so far to rank - d, as much from rank + d. barrier: the same, of nothing.
+//   broadcast       binomial tree.
 #include <algorithm>
 #include <cstring>
 
@@ -18,9 +19,6 @@ namespace {
 
 // Bytes per message of a sum: large enough to hide latency, small enough that large groups do not take much memory.
 int64_t piece_of(int size) { return std::clamp<int64_t>((int64_t{4} << 20) / size / kSmallSum * kSmallSum, kSmallSum, 128 << 10); }
-
-std::byte* at(void* data, int64_t offset) { return static_cast<std::byte*>(data) + offset; }
-const std::byte* at(const void* data, int64_t offset) { return static_cast<const std::byte*>(data) + offset; }
 
 }  // namespace
 
@@ -44,15 +42,17 @@ void Comm::do_reduce_scatter(Tensor own, Tensor full) { sum_shares(own.data, ful
 
 void Comm::do_all_gather(Tensor full, Tensor own) { gather_shares(full.data, own.data, Shares::of(full, size_)); }
 
-void Comm::do_broadcast(Tensor t, int root) {
-  const auto bytes = static_cast<int64_t>(t.bytes());
+void Comm::do_broadcast(Tensor t, int root) { Comm::do_broadcast_bytes(t.data, t.bytes(), root); }
+
+void Comm::do_broadcast_bytes(void* data, size_t bytes, int root) {
+  const auto n = static_cast<int64_t>(bytes);
   if (rank_ != root) {
     const int relative = (rank_ - root + size_) % size_;
     const int parent = (rank_ - (relative & -relative) + size_) % size_;
-    finish(start(false, t.data, bytes, parent));
+    finish(start(false, data, n, parent));
   }
   std::vector<uint64_t> sends;
-  for (const int child : broadcast_children(root)) sends.push_back(start(true, t.data, bytes, child));
+  for (const int child : broadcast_children(root)) sends.push_back(start(true, data, n, child));
   finish_all(sends);
 }
 
@@ -66,19 +66,29 @@ std::vector<int> Comm::broadcast_children(int root) const {
   return children;
 }
 
-void Comm::do_barrier() {
+int64_t Comm::broadcast_sends(size_t bytes, int root) const { return static_cast<int64_t>(bytes * broadcast_children(root).size()); }
+
+void Comm::do_barrier() { Comm::do_all_gather_bytes(nullptr, 0); }
+
+void Comm::do_all_gather_bytes(std::byte* all, size_t bytes) {
+  const auto n = static_cast<int64_t>(bytes);
+  std::vector<std::byte> found(bytes * static_cast<size_t>(size_));  // of this rank, the next, ... round the end
+  std::copy_n(all + rank_ * n, n, found.begin());
   for (int distance = 1; distance < size_; distance *= 2) {
-    const uint64_t received = start(false, nullptr, 0, (rank_ - distance + size_) % size_);
-    const uint64_t sent = start(true, nullptr, 0, (rank_ + distance) % size_);
+    const int64_t part = std::min(distance, size_ - distance) * n;
+    const uint64_t received = start(false, found.data() + distance * n, part, (rank_ + distance) % size_);
+    const uint64_t sent = start(true, found.data(), part, (rank_ - distance + size_) % size_);
     finish(received);
     finish(sent);
   }
+  std::rotate_copy(found.begin(), found.end() - rank_ * n, found.end(), all);
 }
 
-std::byte* Comm::slot(int64_t half, int peer) const { return at(staging_.data, (half * size_ + peer) * piece_of(size_)); }
+std::byte* Comm::buffer(int64_t half, int peer) const { return at(staging_.data, (half * size_ + peer) * piece_of(size_)); }
 
 uint64_t Comm::start(bool sends, const void* data, int64_t bytes, int peer) {
   const int tag = kUserTags + static_cast<int>(active_);
+  traffic_.messages += sends ? 1 : 0;
   return sends ? start_send(data, static_cast<size_t>(bytes), peer, tag)
                : start_recv(const_cast<void*>(data), static_cast<size_t>(bytes), peer, tag);
 }
@@ -97,7 +107,7 @@ void Comm::sum_shares(void* own, const void* full, DType dtype, const Shares& sh
   const auto post = [&](int64_t round) {
     for (int step = 1; step < size_; ++step) {  // every rank begins with another peer
       const int from = (rank_ - step + size_) % size_, to = (rank_ + step) % size_;
-      if (const int64_t n = piece_bytes(rank_, round); n > 0) received[round % 2].push_back(start(false, slot(round % 2, from), n, from));
+      if (const int64_t n = piece_bytes(rank_, round); n > 0) received[round % 2].push_back(start(false, buffer(round % 2, from), n, from));
       if (const int64_t n = piece_bytes(to, round); n > 0) {
         sent[round % 2].push_back(start(true, at(full, shares.begin(to) + round * piece), n, to));
       }
@@ -109,7 +119,7 @@ void Comm::sum_shares(void* own, const void* full, DType dtype, const Shares& sh
     if (round + 1 < rounds) post(round + 1);
     finish_all(received[round % 2]);
     for (int r = 0; r < size_; ++r) {
-      terms[static_cast<size_t>(r)] = r == rank_ ? at(full, mine + round * piece) : slot(round % 2, r);
+      terms[static_cast<size_t>(r)] = r == rank_ ? at(full, mine + round * piece) : buffer(round % 2, r);
     }
     if (const int64_t n = piece_bytes(rank_, round); n > 0) sum_in_order(at(own, round * piece), terms, n / element, dtype);
     finish_all(sent[round % 2]);
@@ -137,9 +147,9 @@ void Comm::sum_small(const Tensor& t) {
   terms[static_cast<size_t>(rank_)] = t.data;
   for (int step = 1; step < size_; ++step) {
     const int from = (rank_ - step + size_) % size_, to = (rank_ + step) % size_;
-    ids.push_back(start(false, slot(0, from), bytes, from));
+    ids.push_back(start(false, buffer(0, from), bytes, from));
     ids.push_back(start(true, t.data, bytes, to));
-    terms[static_cast<size_t>(from)] = slot(0, from);
+    terms[static_cast<size_t>(from)] = buffer(0, from);
   }
   finish_all(ids);  // only then may t change
   sum_in_order(t.data, terms, t.numel(), t.dtype);

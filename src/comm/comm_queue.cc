@@ -1,19 +1,19 @@
 #include "comm/comm_queue.h"
 
-#include <chrono>
 #include <utility>
 
+#include "base/machine.h"
+
 namespace hlat {
-namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace
 
 CommQueue::CommQueue(Comm& comm)
-    : comm_(comm), peers_(comm.size() > 1 && comm.real()), threaded_(peers_ && !comm.on_stream()), exceptions_(std::uncaught_exceptions()) {
+    : comm_(comm),
+      overlap_(comm.overlap()),
+      peers_(comm.size() > 1 && comm.real()),
+      threaded_(peers_ && !overlap_.on_stream()),
+      exceptions_(std::uncaught_exceptions()) {
   if (!threaded_) return;
-  comm_.hurry(false);
+  overlap_.hurry(false);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -34,7 +34,7 @@ CommQueue::~CommQueue() {
 }
 
 uint64_t CommQueue::submit(std::function<void(Comm&)> operation) {
-  const uint64_t mark = peers_ ? comm_.mark() : 0;
+  const uint64_t mark = peers_ ? overlap_.mark() : 0;
   std::unique_lock lock(mutex_);
   const uint64_t ticket = ++submitted_;
   if (threaded_) {
@@ -50,18 +50,18 @@ uint64_t CommQueue::submit(std::function<void(Comm&)> operation) {
 }
 
 void CommQueue::wait(uint64_t ticket) {
-  if (threaded_) comm_.await_device();
+  if (threaded_) overlap_.await_device();
   std::unique_lock lock(mutex_);
   HLAT_CHECK(ticket <= submitted_, "{}: ticket {} of {}", comm_.name(), ticket, submitted_);
   if (finished_ < ticket) {
-    const double start = now();
-    comm_.hurry(true);
+    const double start = now_s();
+    overlap_.hurry(true);
     done_.wait(lock, [&] { return finished_ >= ticket; });
-    comm_.hurry(false);
-    waited_s_ += now() - start;
+    overlap_.hurry(false);
+    waited_s_ += now_s() - start;
   }
   if (failed_ != 0 && failed_ <= ticket) std::rethrow_exception(error_);
-  if (peers_) comm_.join();
+  if (peers_) overlap_.join();
 }
 
 void CommQueue::wait_all() {
@@ -100,18 +100,18 @@ void CommQueue::execute(std::unique_lock<std::mutex>& lock, const Operation& ope
   std::exception_ptr error;
   if (failed_ == 0) {
     lock.unlock();
-    double start = now();
+    double start = now_s();
     try {
       if (peers_) {
-        comm_.begin_beside(operation.mark);
-        start = now();
+        overlap_.begin_overlap(operation.mark);
+        start = now_s();
       }
       operation.run(comm_);
     } catch (...) {
       error = std::current_exception();
     }
-    if (peers_) comm_.end_beside();
-    const double elapsed = now() - start;
+    if (peers_) overlap_.end_overlap();
+    const double elapsed = now_s() - start;
     lock.lock();
     busy_s_ += elapsed;
   }

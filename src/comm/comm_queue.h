@@ -1,8 +1,8 @@
-// Runs operations of one Comm in order, on a thread of its own, beside the computation. All ranks of the group submit the
+// Runs operations of one Comm in order, on a thread of its own, overlapped with the computation. All ranks of the group submit the
 // same operations in the same order. The Comm belongs to that thread: its owner touches it only after wait_all().
 // After the first operation that throws no other one runs; wait() for it or a later one rethrows its exception.
 // Without peers (a group of one, a null group) there is no thread: submit runs the operation at once, with the same rules. Nor is there
-// one where calls only put work on a stream (Comm::on_stream): the stream is what goes on beside the computation.
+// one where calls only put work on a stream (Overlap::on_stream): the stream is what overlaps with the computation.
 // An operation on a device's tensors starts after the work that the device had been given when it was submitted; work given after
 // wait() sees its results.
 #pragma once
@@ -45,6 +45,7 @@ class CommQueue {
   void execute(std::unique_lock<std::mutex>& lock, const Operation& operation);
 
   Comm& comm_;
+  Overlap& overlap_;
   const bool peers_, threaded_;
   const int exceptions_;
   mutable std::mutex mutex_;

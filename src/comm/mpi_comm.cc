@@ -1,11 +1,11 @@
 // A message is one or more MPI requests, each of at most max_message_bytes; MPI keeps the order of messages of one tag.
+// Small values of the host go by MPI's own collectives, which know the machine; their requests are waited for like a message's.
 // MPI_Test on any request moves all of them, so nothing depends on the order of finish(). MPI returns its errors; they
 // become Errors with MPI's own text.
 #include "comm/mpi_comm.h"
 
 #define OMPI_SKIP_MPICXX 1  // the C interface only
 #include <mpi.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,20 +15,18 @@
 #include <map>
 #include <thread>
 
+#include "base/machine.h"
+
 namespace hlat {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kSpins = 100;  // tests before the first pause: a message that is nearly there
-// Long messages move only while somebody tests, so one who waits for them just offers the core to others for a while. Beside a
-// computation (Comm::hurry) there are pauses from the start: it has the better use for the core.
+constexpr size_t kMaxRequest = 1ull << 30;  // bytes: MPI counts in int
+constexpr int kSpins = 100;                 // tests before the first pause: a message that is nearly there
+// Long messages move only while somebody tests, so one who waits for them just offers the core to others for a while. Overlapped with a
+// computation (Overlap::hurry) there are pauses from the start: it has the better use for the core.
 constexpr std::chrono::microseconds kEager{1000}, kFirstPause{20}, kLongestPause{200};
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
-}
 
 void check_mpi(int code, const std::string& what) {
   if (code == MPI_SUCCESS) return;
@@ -43,13 +41,15 @@ struct Fragment {
   int bytes = 0;
 };
 
+constexpr int kAllPeers = -1;
+
 struct Pending {
   std::vector<Fragment> fragments;
-  int peer = 0;
+  int peer = kAllPeers;
   bool receives = false;
 };
 
-class MpiComm final : public Comm {
+class MpiComm final : public Comm, private Overlap {
  public:
   MpiComm(MPI_Comm comm, bool owned, const MpiOptions& options, int rank, int size, std::string name)
       : Comm(rank, size, std::move(name)), comm_(comm), owned_(owned), options_(options) {}
@@ -60,6 +60,7 @@ class MpiComm final : public Comm {
   static std::unique_ptr<Comm> make(MPI_Comm comm, bool owned, const MpiOptions& options, std::string name);
   std::unique_ptr<Comm> split(int color, int key, std::string name) override;
   void cancel() override { cancelled_ = true; }
+  Overlap& overlap() override { return *this; }
 
  protected:
   uint64_t start_send(const void* data, size_t bytes, int peer, int tag) override {
@@ -73,17 +74,30 @@ class MpiComm final : public Comm {
     });
   }
   void finish(uint64_t id) override;
+  void do_all_gather_bytes(std::byte* all, size_t bytes) override {
+    collective(bytes, [&](int count, MPI_Request* request) {
+      return MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, count, MPI_BYTE, comm_, request);
+    });
+  }
+  void do_broadcast_bytes(void* data, size_t bytes, int root) override {
+    collective(bytes, [&](int count, MPI_Request* request) { return MPI_Ibcast(data, count, MPI_BYTE, root, comm_, request); });
+  }
 
  private:
+  void hurry(bool on) override { hurried_ = on; }
+
   template <class Post>
   uint64_t start(size_t bytes, Pending pending, const Post& post);
+  template <class Post>
+  void collective(size_t bytes, const Post& post);
+  uint64_t add(Pending pending);
   void wait_for(Fragment& fragment, const Pending& message);
   int world_rank(int peer) const;
 
   MPI_Comm comm_;
   bool owned_;
   MpiOptions options_;
-  std::atomic<bool> cancelled_ = false;
+  std::atomic<bool> cancelled_ = false, hurried_ = true;
   std::map<uint64_t, Pending> pending_;
   uint64_t next_id_ = 1;
 };
@@ -105,9 +119,20 @@ uint64_t MpiComm::start(size_t bytes, Pending pending, const Post& post) {
     pending.fragments.push_back(fragment);
     offset += static_cast<size_t>(fragment.bytes);
   } while (offset < bytes);
-  const uint64_t id = next_id_++;
-  pending_.emplace(id, std::move(pending));
-  return id;
+  return add(std::move(pending));
+}
+
+template <class Post>
+void MpiComm::collective(size_t bytes, const Post& post) {
+  HLAT_CHECK(bytes <= kMaxRequest, "{}: {} bytes of a small value", where(), bytes);
+  Fragment fragment{.bytes = static_cast<int>(bytes)};
+  check_mpi(post(fragment.bytes, &fragment.request), where());
+  finish(add({.fragments = {fragment}}));
+}
+
+uint64_t MpiComm::add(Pending pending) {
+  pending_.emplace(next_id_, std::move(pending));
+  return next_id_++;
 }
 
 void MpiComm::finish(uint64_t id) {
@@ -120,11 +145,13 @@ void MpiComm::finish(uint64_t id) {
 void MpiComm::wait_for(Fragment& fragment, const Pending& message) {
   const auto start = Clock::now();
   auto pause = kFirstPause;
+  const bool all = message.peer == kAllPeers;
+  const auto peer = [&] { return all ? "its peers" : fmt::format("rank {}", message.peer); };
   for (int64_t tries = 0;; ++tries) {
     int done = 0;
     MPI_Status status;
     const int code = MPI_Test(&fragment.request, &done, &status);
-    if (code != MPI_SUCCESS) check_mpi(code, fmt::format("{}, waiting for rank {}", where(), message.peer));
+    if (code != MPI_SUCCESS) check_mpi(code, fmt::format("{}, waiting for {}", where(), peer()));
     if (done != 0) {
       int got = fragment.bytes;
       if (message.receives) check_mpi(MPI_Get_count(&status, MPI_BYTE, &got), where());
@@ -132,13 +159,14 @@ void MpiComm::wait_for(Fragment& fragment, const Pending& message) {
       return;
     }
     if (tries < kSpins) continue;
-    if (cancelled_) fail("{}: stopped, with rank {} to hear from: this rank gave up", where(), message.peer);
+    if (cancelled_) fail("{}: stopped, with {} to hear from: this rank gave up", where(), peer());
     const std::chrono::duration<double> waited = Clock::now() - start;
     if (waited.count() > options_.time_limit_s) {
-      fail("{} ({}): waited {:g} s for rank {}, rank {} of the job: it is stopped, cut off or much slower than its peers", where(),
-           host_name(), options_.time_limit_s, message.peer, world_rank(message.peer));
+      const std::string who = all ? "one of them" : fmt::format("rank {} of the job: it", world_rank(message.peer));
+      fail("{} ({}): waited {:g} s for {}, {} is stopped, cut off or much slower than its peers", where(), host_name(),
+           options_.time_limit_s, peer(), who);
     }
-    if (hurried() && waited < kEager) {
+    if (hurried_ && waited < kEager) {
       std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(pause);
@@ -176,7 +204,7 @@ void check_tags() {
 }  // namespace
 
 MpiSession::MpiSession(const MpiOptions& options) : exceptions_(std::uncaught_exceptions()) {
-  HLAT_CHECK(0 < options.max_message_bytes && options.max_message_bytes <= (1ull << 30), "messages of {} bytes", options.max_message_bytes);
+  HLAT_CHECK(0 < options.max_message_bytes && options.max_message_bytes <= kMaxRequest, "messages of {} bytes", options.max_message_bytes);
   int threads = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "MPI_Init_thread");
   if (threads < MPI_THREAD_MULTIPLE) fail("this MPI cannot be used from several threads (level {} of {})", threads, MPI_THREAD_MULTIPLE);

@@ -4,7 +4,7 @@
 
 namespace hlat {
 
-NullComm::NullComm(int rank, int size, std::string name, CommMemory memory) : Comm(rank, size, std::move(name)), memory_(memory) {
+NullComm::NullComm(int rank, int size, std::string name, Transport transport) : Comm(rank, size, std::move(name)), transport_(transport) {
   HLAT_CHECK(0 <= rank && rank < size, "{}: rank {} of {}", this->name(), rank, size);
 }
 
@@ -14,12 +14,12 @@ std::unique_ptr<Comm> NullComm::split(int color, int key, std::string name) {
 }
 
 void NullComm::do_reserve(Region& region) {
-  if (memory_ == CommMemory::host) return Comm::do_reserve(region);
-  add_host_bytes(memory_ == CommMemory::staged ? staged_bytes(size()) : sum_staging(size()));
+  if (transport_ == Transport::host) return Comm::do_reserve(region);
+  add_host_bytes(transport_ == Transport::staged ? staged_bytes(size()) : sum_staging(size()));
 }
 
 void NullComm::do_reserve_messages(size_t bytes, int count) {
-  if (memory_ == CommMemory::staged) add_host_bytes(staged_message_bytes(bytes, count));
+  if (transport_ == Transport::staged) add_host_bytes(staged_message_bytes(bytes, count));
 }
 
 }  // namespace hlat

@@ -5,13 +5,14 @@
 #include <utility>
 
 #include "comm/comm.h"
+#include "comm/transport.h"
 
 namespace hlat {
 
 class NullComm final : public Comm {
  public:
-  // memory: where the tensors of the group it stands for would lie.
-  NullComm(int rank, int size, std::string name, CommMemory memory = CommMemory::host);
+  // transport: of the group it stands for.
+  NullComm(int rank, int size, std::string name, Transport transport = Transport::host);
   bool real() const override { return false; }
   // A bug: it cannot know the other ranks' colors. Make a NullComm of the wanted rank and size.
   std::unique_ptr<Comm> split(int color, int key, std::string name) override;
@@ -24,7 +25,7 @@ class NullComm final : public Comm {
   void do_reserve_messages(size_t bytes, int count) override;
 
  private:
-  CommMemory memory_;
+  Transport transport_;
 };
 
 }  // namespace hlat

@@ -8,6 +8,9 @@ namespace hlat {
 
 inline constexpr int64_t kSmallSum = 4 << 10;  // bytes of a tensor that is summed in one round
 
+inline std::byte* at(void* data, int64_t offset) { return static_cast<std::byte*>(data) + offset; }
+inline const std::byte* at(const void* data, int64_t offset) { return static_cast<const std::byte*>(data) + offset; }
+
 struct Shares {
   int64_t rows = 0;
   int64_t row_bytes = 0;

@@ -7,8 +7,6 @@
 namespace hlat {
 namespace {
 
-std::byte* at(void* data, int64_t offset) { return static_cast<std::byte*>(data) + offset; }
-
 size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
 // Any contiguous bytes as a tensor of the inner group; every type's size is a multiple of two.
@@ -49,19 +47,19 @@ void StagedComm::do_reserve(Region& /*region*/) {
 }
 
 void StagedComm::do_reserve_messages(size_t bytes, int count) {
-  HLAT_CHECK(slots_.empty(), "{}: room for messages is reserved once", name());
-  slot_bytes_ = staged_message_bytes(bytes, 1);
-  for (int i = 0; i < count; ++i) slots_.push_back(pinned(slot_bytes_));
-  taken_.resize(slots_.size());
+  HLAT_CHECK(buffers_.empty(), "{}: room for messages is reserved once", name());
+  buffer_bytes_ = staged_message_bytes(bytes, 1);
+  for (int i = 0; i < count; ++i) buffers_.push_back(pinned(buffer_bytes_));
+  taken_.resize(buffers_.size());
 }
 
 void StagedComm::begin() {
-  if (!beside_) copies_->wait_for(copies_->mark());
+  if (!overlapped_) copies_->wait_for(copies_->mark());
 }
 
-void StagedComm::begin_beside(uint64_t mark) {
+void StagedComm::begin_overlap(uint64_t mark) {
   copies_->await(mark);
-  beside_ = true;
+  overlapped_ = true;
 }
 
 void StagedComm::do_copy(void* to, const void* from, int64_t bytes) {
@@ -165,27 +163,27 @@ void StagedComm::do_all_gather(Tensor full, Tensor own) {
   copies_->finish();
 }
 
-size_t StagedComm::take_slot(size_t bytes) {
+size_t StagedComm::take_buffer(size_t bytes) {
   const auto free = std::find(taken_.begin(), taken_.end(), false);
-  HLAT_CHECK(free != taken_.end() && bytes <= slot_bytes_, "{}: a message of {} bytes, room is reserved for {} of {}, {} are under way",
-             where(), bytes, slots_.size(), slot_bytes_, messages_.size());
+  HLAT_CHECK(free != taken_.end() && bytes <= buffer_bytes_, "{}: a message of {} bytes, room is reserved for {} of {}, {} are under way",
+             where(), bytes, buffers_.size(), buffer_bytes_, messages_.size());
   *free = true;
   return static_cast<size_t>(free - taken_.begin());
 }
 
 uint64_t StagedComm::start_send(const void* data, size_t bytes, int peer, int tag) {
   begin();
-  Message m{.slot = take_slot(bytes), .request = {}, .bytes = bytes};
-  copies_->fetch(slots_[m.slot], data, bytes);
+  Message m{.buffer = take_buffer(bytes), .request = {}, .bytes = bytes};
+  copies_->fetch(buffers_[m.buffer], data, bytes);
   copies_->finish();
-  m.request = inner_->send(words(slots_[m.slot], bytes), peer, tag);
+  m.request = inner_->send(words(buffers_[m.buffer], bytes), peer, tag);
   messages_.emplace(next_id_, m);
   return next_id_++;
 }
 
 uint64_t StagedComm::start_recv(void* data, size_t bytes, int peer, int tag) {
-  Message m{.slot = take_slot(bytes), .request = {}, .to = data, .bytes = bytes, .mark = copies_->mark()};
-  m.request = inner_->recv(words(slots_[m.slot], bytes), peer, tag);
+  Message m{.buffer = take_buffer(bytes), .request = {}, .to = data, .bytes = bytes, .mark = copies_->mark()};
+  m.request = inner_->recv(words(buffers_[m.buffer], bytes), peer, tag);
   messages_.emplace(next_id_, m);
   return next_id_++;
 }
@@ -197,10 +195,10 @@ void StagedComm::finish(uint64_t id) {
   inner_->wait(m.request);
   if (m.to != nullptr) {
     copies_->wait_for(m.mark);
-    copies_->put(m.to, slots_[m.slot], m.bytes);
+    copies_->put(m.to, buffers_[m.buffer], m.bytes);
     copies_->finish();
   }
-  taken_[m.slot] = false;
+  taken_[m.buffer] = false;
   messages_.erase(found);
 }
 

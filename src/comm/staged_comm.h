@@ -4,7 +4,7 @@
 //
 // Order. A call waits (the host does) for the device's work so far and for its own copies; on a CommQueue that happens in the queue's
 // thread, after the work that was there when the operation was submitted, while the device goes on with other work.
-// Pinned memory: one piece of kStagedPiece bytes and the inner group's staging, and a slot for each message under way (reserve_messages).
+// Pinned memory: one piece of kStagedPiece bytes and the inner group's staging, and a buffer for each message under way (reserve_messages).
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ inline constexpr size_t kStagedPiece = size_t{4} << 20;
 size_t staged_bytes(int size);
 size_t staged_message_bytes(size_t bytes, int count);
 
-class StagedComm final : public Comm {
+class StagedComm final : public Comm, private Overlap {
  public:
   using MakeCopies = std::function<std::unique_ptr<CopyStream>()>;
 
@@ -33,12 +33,7 @@ class StagedComm final : public Comm {
   std::unique_ptr<Comm> split(int color, int key, std::string name) override;
   Comm& host() override { return *inner_; }
   void cancel() override { inner_->cancel(); }
-  void hurry(bool on) override { inner_->hurry(on); }
-
-  uint64_t mark() override { return copies_->mark(); }
-  void begin_beside(uint64_t mark) override;
-  void await_device() override { copies_->await(copies_->mark()); }
-  void end_beside() override { beside_ = false; }
+  Overlap& overlap() override { return *this; }
 
  protected:
   uint64_t start_send(const void* data, size_t bytes, int peer, int tag) override;
@@ -54,8 +49,14 @@ class StagedComm final : public Comm {
   void do_reserve_messages(size_t bytes, int count) override;
 
  private:
+  uint64_t mark() override { return copies_->mark(); }
+  void begin_overlap(uint64_t mark) override;
+  void end_overlap() override { overlapped_ = false; }
+  void await_device() override { copies_->await(copies_->mark()); }
+  void hurry(bool on) override { inner_->overlap().hurry(on); }
+
   struct Message {
-    size_t slot = 0;
+    size_t buffer = 0;
     Request request;
     void* to = nullptr;  // of the device; null: sent
     size_t bytes = 0;
@@ -64,7 +65,7 @@ class StagedComm final : public Comm {
   template <class Exchange>
   void by_pieces(const Tensor& full, const Exchange& exchange);
   void begin();  // the copies of a call come after the device's work so far
-  size_t take_slot(size_t bytes);
+  size_t take_buffer(size_t bytes);
   std::byte* pinned(size_t bytes);
 
   MakeCopies make_copies_;
@@ -72,12 +73,12 @@ class StagedComm final : public Comm {
   std::vector<std::byte*> pinned_;
   std::byte* piece_ = nullptr;
   Region inner_staging_;
-  size_t slot_bytes_ = 0;
-  std::vector<std::byte*> slots_;
+  size_t buffer_bytes_ = 0;
+  std::vector<std::byte*> buffers_;
   std::vector<bool> taken_;
   std::map<uint64_t, Message> messages_;
   uint64_t next_id_ = 1;
-  bool beside_ = false;
+  bool overlapped_ = false;
   std::unique_ptr<Comm> inner_;  // last: ends first, and with it all use of the pinned memory
 };
 

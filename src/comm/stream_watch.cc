@@ -4,13 +4,9 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/machine.h"
 
 namespace hlat {
-namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace
 
 StreamWatch::StreamWatch(double limit_s) : limit_s_(limit_s), thread_([this] { run(); }) {}
 
@@ -58,8 +54,8 @@ std::string StreamWatch::look(WatchedStream& stream, Seen& seen) const {
     seen = {};
     return {};
   }
-  if (current->number != seen.number) seen = {.number = current->number, .since = now()};
-  if (now() - seen.since <= limit_s_) return {};
+  if (current->number != seen.number) seen = {.number = current->number, .since = now_s()};
+  if (now_s() - seen.since <= limit_s_) return {};
   return fmt::format("{}: waited {:g} s for its peers", current->what, limit_s_);
 }
 

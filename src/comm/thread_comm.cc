@@ -14,11 +14,12 @@
 #include <thread>
 #include <tuple>
 
+#include "comm/host_exchange.h"
+
 namespace hlat {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kSplitTag = kUserTags + kCommKinds;
 
 struct Endpoint {
   std::condition_variable wake;
@@ -176,27 +177,18 @@ void ThreadComm::retreat(std::unique_lock<std::mutex>& lock) {
   pending_.clear();
 }
 
-// Everybody tells everybody its color, key and a fresh group number; a group takes the number of its first rank.
+// Every rank learns the others' color, key and a fresh group number; a group takes the number of its first rank.
 std::unique_ptr<Comm> ThreadComm::split(int color, int key, std::string name) {
   struct Entry {
     int color, key;
     uint64_t group;
   };
   HLAT_CHECK(color >= 0, "{}: split of {} with color {}", this->name(), name, color);
-  std::vector<Entry> all(static_cast<size_t>(size()));
-  Entry& own = all[static_cast<size_t>(rank())];
-  {
+  const auto new_group = [this] {
     const std::lock_guard lock(world_->mutex);
-    own = {color, key, world_->groups++};
-  }
-  std::vector<uint64_t> ids;
-  for (int peer = 0; peer < size(); ++peer) {
-    if (peer == rank()) continue;
-    ids.push_back(start_send(&own, sizeof(Entry), peer, kSplitTag));
-    ids.push_back(start_recv(&all[static_cast<size_t>(peer)], sizeof(Entry), peer, kSplitTag));
-  }
-  for (const uint64_t id : ids) finish(id);
-
+    return world_->groups++;
+  };
+  const std::vector<Entry> all = all_gather_values(*this, Entry{color, key, new_group()});
   std::vector<std::pair<int, int>> members;  // key, rank
   for (int r = 0; r < size(); ++r) {
     if (const Entry& e = all[static_cast<size_t>(r)]; e.color == color) members.emplace_back(e.key, r);

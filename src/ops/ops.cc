@@ -5,8 +5,7 @@
 // Here: counting and the layers' ops. ops_loss.cc: cross-entropy, argmax. ops_optim.cc: casts, fills, reductions, AdamW.
 #include "ops/ops.h"
 
-#include <chrono>
-
+#include "base/machine.h"
 #include "ops/contract.h"
 
 namespace hlat {
@@ -43,8 +42,6 @@ double rope_bytes(const Tensor& table, const AttentionShape& s) {
   return static_cast<double>(s.seq * s.head_dim) * static_cast<double>(size_of(table.dtype));
 }
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 std::string label(const MatmulShape& s) {
   return fmt::format("{}x{}x{} {}{}{}", s.m, s.n, s.k, s.trans_a ? 't' : 'n', s.trans_b ? 't' : 'n', s.accumulate ? " +=" : "");
 }
@@ -64,7 +61,7 @@ Ops::Timed::~Timed() {
 
 size_t Ops::mark_time() {
   finish();
-  marks_.push_back(now());
+  marks_.push_back(now_s());
   return marks_.size() - 1;
 }
 

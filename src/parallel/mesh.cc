@@ -1,6 +1,9 @@
 #include "parallel/mesh.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "comm/host_exchange.h"
 
 namespace hlat {
 
@@ -58,8 +61,8 @@ bool Mesh::crosses_stages(Axis axis) const {
 }
 
 double sum_over(Comm& comm, double value) {
-  comm.host().all_reduce(Tensor::contiguous(&value, DType::f64, {1}));
-  return value;
+  const std::vector<double> all = all_gather_values(comm, value);
+  return std::accumulate(all.begin() + 1, all.end(), all[0]);
 }
 
 double sum_over(const Mesh& mesh, double value) {

@@ -11,7 +11,7 @@
 namespace hlat {
 
 RankPlan dry_run(const Config& config, const PlanTarget& target, int rank) {
-  const Mesh mesh(config, rank, [&](const AxisGroup& g) { return std::make_unique<NullComm>(g.rank, g.size, g.name, target.comm); });
+  const Mesh mesh(config, rank, [&](const AxisGroup& g) { return std::make_unique<NullComm>(g.rank, g.size, g.name, target.transport); });
   NullBackend backend(target.scratch_model);
   PlacedModel model(config, precision_of(config.train.precision), mesh, backend, nullptr, target.use);
   model.ops().reset_cost();

@@ -2,6 +2,7 @@
 // memory, FLOPs, and traffic on every axis of the mesh.
 #pragma once
 
+#include "comm/transport.h"
 #include "model/rank_plan.h"
 #include "ops/ops.h"
 #include "param/param_store.h"
@@ -11,7 +12,7 @@ namespace hlat {
 // What a plan is made for.
 struct PlanTarget {
   const Ops* scratch_model = nullptr;  // says how much scratch the ops of the planned-for backend take; null: none
-  CommMemory comm = CommMemory::host;  // where its ranks' tensors lie
+  Transport transport = Transport::host;  // of its tensors between ranks
   ParamUse use = ParamUse::training;   // a training step, or the evaluation of one micro-batch on every replica with weights alone
 };
 

@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/machine.h"
 
 namespace hlat {
 
@@ -19,7 +19,7 @@ ProgressOptions progress_options(int fd, int64_t total_steps) {
   o.total_steps = total_steps;
   const char* term = std::getenv("TERM");
   o.live = isatty(fd) == 1 && term != nullptr && std::string_view(term) != "dumb";
-  o.now = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
+  o.now = now_s;
   o.width = [fd] {
     winsize size{};
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? int{size.ws_col} : 80;

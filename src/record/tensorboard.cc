@@ -6,6 +6,8 @@
 #include <array>
 #include <bit>
 
+#include "base/machine.h"
+
 namespace hlat {
 namespace {
 
@@ -49,11 +51,6 @@ std::string event_head(double wall_time) {
   put_tag(out, 1, fixed64);
   put_fixed(out, wall_time);
   return out;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 && name[0] != 0 ? name.data() : "localhost";
 }
 
 // Two runs may start within one second.

@@ -18,7 +18,7 @@ class Assembly {
   Assembly(const Config& config, Backend& backend, Comm& world, int local_ranks, ParamUse use = ParamUse::training);
 
   const RankPlan& plan() const { return plan_; }  // of this rank
-  PlanTarget target() const { return {.scratch_model = scratch_model_.get(), .comm = comm_.memory(), .use = use_}; }
+  PlanTarget target() const { return {.scratch_model = scratch_model_.get(), .transport = comm_.transport(), .use = use_}; }
   Fit fit() const;  // what each rank here may take
 
   // Makes the mesh, takes the planned memory and places the model in it, once. Collective.

@@ -1,10 +1,12 @@
 #include "runtime/device_comm.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "base/format.h"
 #include "base/rng.h"
+#include "comm/host_exchange.h"
 #include "comm/nccl/nccl_comm.h"
 #include "comm/staged_comm.h"
 #ifdef HLAT_HAVE_CUDA
@@ -18,18 +20,8 @@ namespace {
 // What every rank tells the others.
 struct Card {
   uint64_t device = 0;  // 0: the host
-  uint64_t nccl = 0;    // 1: it can be loaded
+  bool nccl = false;    // it can be loaded
 };
-
-std::vector<Card> exchange(Comm& world, const Card& mine) {
-  static_assert(sizeof(Card) % sizeof(int32_t) == 0);
-  std::vector<Card> all(static_cast<size_t>(world.size()));
-  Card& place = all[static_cast<size_t>(world.rank())];
-  place = mine;
-  const auto words = [](Card* c, int64_t count) { return Tensor::contiguous(c, DType::i32, {count, sizeof(Card) / sizeof(int32_t)}); };
-  world.all_gather(words(all.data(), world.size()), words(&place, 1));
-  return all;
-}
 
 void check_asked(const Config& config, bool on_gpu, bool shared, bool missing, const std::string& why) {
   const std::string& asked = config.parallel.comm;
@@ -49,22 +41,21 @@ DeviceComm::DeviceComm(const Config& config, Backend& backend, Comm& world, int 
   const std::string id = backend.device_id();
   std::string why;
   const bool loads = !id.empty() && world.size() > 1 && NcclRank::available(why);
-  const Card mine{.device = id.empty() ? 0 : hash_name(id), .nccl = loads ? 1u : 0u};
-  const std::vector<Card> all = exchange(world, mine);
-  const auto holders = [&](const Card& c) {
-    return std::count_if(all.begin(), all.end(), [&](const Card& other) { return other.device == c.device; });
-  };
-  if (std::any_of(all.begin(), all.end(), [&](const Card& c) { return (c.device == 0) != (mine.device == 0); }))
+  const Card mine{.device = id.empty() ? 0 : hash_name(id), .nccl = loads};
+  const std::vector<Card> all = all_gather_values(world, mine);
+  std::map<uint64_t, int> holders;  // of a device
+  for (const Card& c : all) ++holders[c.device];
+  if (holders.contains(0) && holders.size() > 1)
     throw UsageError("some ranks run on a GPU and others on the CPU; set device.backend=cpu, or start ranks only where there is a GPU");
   const bool on_gpu = mine.device != 0;
-  const bool shared = on_gpu && std::any_of(all.begin(), all.end(), [&](const Card& c) { return holders(c) > 1; });
-  const bool missing = std::any_of(all.begin(), all.end(), [](const Card& c) { return c.nccl == 0; });
-  sharing_ = on_gpu ? static_cast<int>(holders(mine)) : local_ranks;
+  const bool shared = on_gpu && holders.size() < all.size();
+  const bool missing = std::any_of(all.begin(), all.end(), [](const Card& c) { return !c.nccl; });
+  sharing_ = on_gpu ? holders[mine.device] : local_ranks;
   if (world.size() == 1) return;
   check_asked(config, on_gpu, shared, missing, why);
   if (!on_gpu) return;
   const bool staged = config.parallel.comm == "staged" || shared || missing;
-  memory_ = staged ? CommMemory::staged : CommMemory::nccl;
+  transport_ = staged ? Transport::staged : Transport::nccl;
   if (!staged) return;
   text_ = "tensors move through host memory";
   if (shared) text_ += fmt::format(": {} ranks share this GPU", sharing_);
@@ -74,13 +65,13 @@ DeviceComm::DeviceComm(const Config& config, Backend& backend, Comm& world, int 
 DeviceComm::~DeviceComm() = default;
 
 std::unique_ptr<Comm> DeviceComm::on_device(std::unique_ptr<Comm> host) {
-  if (memory_ == CommMemory::staged)
+  if (transport_ == Transport::staged)
     return std::make_unique<StagedComm>(std::move(host), [this] { return backend_.device().make_copy_stream(); });
-  return memory_ == CommMemory::nccl ? nccl_->make(std::move(host)) : std::move(host);
+  return transport_ == Transport::nccl ? nccl_->make(std::move(host)) : std::move(host);
 }
 
 Mesh DeviceComm::make_mesh(const WrapComm& wrap) {
-  const bool by_nccl = memory_ == CommMemory::nccl;
+  const bool by_nccl = transport_ == Transport::nccl;
   const size_t before = by_nccl ? backend_.device().memory_available() : 0;
 #ifdef HLAT_HAVE_CUDA
   if (by_nccl) {
@@ -99,15 +90,15 @@ Mesh DeviceComm::make_mesh(const WrapComm& wrap) {
 }
 
 CommHere comm_here(const Config& config, const Backend& backend, int ranks) {
-  if (backend.device_id().empty()) return {.memory = CommMemory::host, .sharing = ranks};
+  if (backend.device_id().empty()) return {.transport = Transport::host, .sharing = ranks};
   int devices = 1;
 #ifdef HLAT_HAVE_CUDA
   devices = std::max(1, cuda_device_count());
 #endif
   std::string why;
   const bool nccl = config.parallel.comm != "staged" && ranks <= devices && NcclRank::available(why);
-  const CommMemory memory = nccl ? CommMemory::nccl : CommMemory::staged;
-  return {.memory = ranks == 1 ? CommMemory::host : memory, .sharing = (ranks + devices - 1) / devices};
+  const Transport transport = nccl ? Transport::nccl : Transport::staged;
+  return {.transport = ranks == 1 ? Transport::host : transport, .sharing = (ranks + devices - 1) / devices};
 }
 
 }  // namespace hlat

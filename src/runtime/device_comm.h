@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "comm/transport.h"
 #include "config/config.h"
 #include "ops/device.h"
 #include "parallel/mesh.h"
@@ -23,7 +24,7 @@ class DeviceComm {
   DeviceComm(const DeviceComm&) = delete;
   DeviceComm& operator=(const DeviceComm&) = delete;
 
-  CommMemory memory() const { return memory_; }
+  Transport transport() const { return transport_; }
   int sharing() const { return sharing_; }  // ranks that share this rank's device, itself among them
 
   // Collective. `wrap` stands between a rank and the group of one of its axes, for tests that plant faults.
@@ -38,7 +39,7 @@ class DeviceComm {
   const Config& config_;
   Backend& backend_;
   Comm& world_;
-  CommMemory memory_ = CommMemory::host;
+  Transport transport_ = Transport::host;
   int sharing_ = 1;
   std::string text_;
   std::unique_ptr<NcclRank> nccl_;
@@ -46,7 +47,7 @@ class DeviceComm {
 
 // What a run of this config with this many ranks, all on this machine, would come to: for a plan without peers.
 struct CommHere {
-  CommMemory memory = CommMemory::host;
+  Transport transport = Transport::host;
   int sharing = 1;  // ranks on one device
 };
 CommHere comm_here(const Config& config, const Backend& backend, int ranks);

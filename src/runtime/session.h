@@ -7,6 +7,7 @@
 #include "comm/comm.h"
 #include "runtime/backends.h"
 #include "runtime/launch.h"
+#include "runtime/neighbours.h"
 
 namespace hlat {
 
@@ -22,27 +23,20 @@ class Session {
 
   Comm& world() const { return *world_; }
   int rank() const { return world_->rank(); }
-  int local_ranks() const { return local_ranks_; }  // on this host
-  Place place() const { return {.threads = threads_, .ranks = world_->size(), .local_rank = local_rank_}; }
-  // Cores this process may use, divided by the local ranks that may use the same ones.
-  int threads() const { return threads_; }
+  int local_ranks() const { return neighbours_.local_ranks; }
+  int threads() const { return neighbours_.threads; }
+  const std::string& advice() const { return neighbours_.advice; }  // about the launcher, or empty
+  Place place() const { return {.threads = neighbours_.threads, .ranks = world_->size(), .local_rank = neighbours_.local_rank}; }
   std::string where() const;  // "rank 3 of 8 on node-2"
-  // That the launcher keeps this machine's ranks from some of its cores, and how to change that; empty: it does not.
-  const std::string& advice() const { return advice_; }
 
   [[noreturn]] void abort(int code);  // ends all ranks
 
  private:
-  void meet_neighbours(const Launch& launch);
-
   std::unique_ptr<MpiSession> mpi_;
   std::unique_ptr<Comm> self_;
   Comm* world_ = nullptr;
   std::string host_;
-  std::string advice_;
-  int local_ranks_ = 1;
-  int local_rank_ = 0;
-  int threads_ = 1;
+  Neighbours neighbours_;
 };
 
 }  // namespace hlat

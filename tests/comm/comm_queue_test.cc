@@ -1,4 +1,4 @@
-// The queue of operations beside the computation: order, overlap, errors, and the way out when something else fails.
+// The queue of operations overlapped with the computation: order, overlap, errors, and the way out when something else fails.
 #include "comm/comm_queue.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(CommQueue, SumsLikeTheCallerWould) {
       kLimit);
 }
 
-TEST(CommQueue, RunsInOrderBesideTheCaller) {
+TEST(CommQueue, RunsInOrderWhileTheCallerGoesOn) {
   std::vector<std::unique_ptr<Comm>> comms = make_thread_comms(2, kLimit);
   CommQueue queue(*comms[0]);
   std::atomic<bool> go = false;
@@ -115,21 +115,24 @@ TEST(CommQueue, WithoutPeersOperationsRunInline) {
 }
 
 // A group whose calls only put work on a stream, and what it was told.
-class StreamComm final : public Comm {
+class StreamComm final : public Comm, private Overlap {
  public:
   StreamComm() : Comm(0, 2, "dp") {}
   std::unique_ptr<Comm> split(int, int, std::string) override { return nullptr; }
-  bool on_stream() const override { return true; }
-  uint64_t mark() override { return 7; }
-  void begin_beside(uint64_t mark) override { told.push_back(fmt::format("begin after {}", mark)); }
-  void end_beside() override { told.emplace_back("end"); }
-  void join() override { told.emplace_back("join"); }
+  Overlap& overlap() override { return *this; }
   std::vector<std::string> told;
 
  protected:
   uint64_t start_send(const void*, size_t, int, int) override { return 1; }
   uint64_t start_recv(void*, size_t, int, int) override { return 1; }
   void finish(uint64_t) override {}
+
+ private:
+  bool on_stream() const override { return true; }
+  uint64_t mark() override { return 7; }
+  void begin_overlap(uint64_t mark) override { told.push_back(fmt::format("begin after {}", mark)); }
+  void end_overlap() override { told.emplace_back("end"); }
+  void join() override { told.emplace_back("join"); }
 };
 
 TEST(CommQueue, OnAStreamOperationsArePutThereAtOnceAndJoinedWhenWaitedFor) {
@@ -145,7 +148,7 @@ TEST(CommQueue, OnAStreamOperationsArePutThereAtOnceAndJoinedWhenWaitedFor) {
 }
 
 // Rank 0's queue waits for rank 1, rank 1 waits for rank 0 elsewhere, and rank 0 throws: its queue must let go.
-TEST(CommQueue, AnExceptionBesideItDoesNotHang) {
+TEST(CommQueue, AnExceptionOfItsOwnerDoesNotHang) {
   const auto body = [](Comm& world) {
     const auto dp = world.split(0, 0, "dp");
     if (world.rank() == 1) return world.barrier();

@@ -98,7 +98,7 @@ TEST(StagedComm, LargeTensorsHaveTheBitsOfTheHostPath) {
 }
 
 // The device is still busy with later work when the queue's operation ends: it waited for earlier work only.
-TEST(StagedComm, OnAQueueOperationsGoOnBesideTheDevice) {
+TEST(StagedComm, OnAQueueOperationsOverlapWithTheDevicesWork) {
   run_thread_ranks(
       2,
       [](Comm& world) {
@@ -117,7 +117,7 @@ TEST(StagedComm, OnAQueueOperationsGoOnBesideTheDevice) {
           const uint64_t ticket = queue.submit([t](Comm& c) { c.all_reduce(t); });
           device.work().wait_for(gate.get_future().share());
           for (int ms = 0; queue.busy_s() == 0 && ms < 30000; ++ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-          EXPECT_GT(queue.busy_s(), 0) << "the operation has not ended beside the device's later work";
+          EXPECT_GT(queue.busy_s(), 0) << "the operation has not ended while the device's later work goes on";
           gate.set_value();
           queue.wait(ticket);
         }
@@ -137,7 +137,7 @@ TEST(StagedComm, TakesOfTheHostWhatTheDryRunCounts) {
         FakeDevice device;
         const auto comm = staged(world.split(0, world.rank(), "pp"), device);
         Region region = Region::measuring(Purpose::comm), planned = Region::measuring(Purpose::comm);
-        NullComm null(world.rank(), world.size(), "pp", CommMemory::staged);
+        NullComm null(world.rank(), world.size(), "pp", Transport::staged);
         comm->reserve(region);
         null.reserve(planned);
         EXPECT_EQ(comm->host_bytes(), null.host_bytes());

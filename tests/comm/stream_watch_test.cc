@@ -48,7 +48,6 @@ TEST(StreamWatch, AnOperationThatHangsEndsAllStreams) {
   watch.add(hangs);
   watch.add(other);
   hangs.set(WatchedStream::Current{7, "tp all_reduce on rank 1 of 4"});
-  EXPECT_TRUE(within(30, [&] { return watch.failed(); }));
   EXPECT_TRUE(within(30, [&] { return hangs.aborted && other.aborted; }));
   EXPECT_EQ(message_of([&] { watch.check(); }), "tp all_reduce on rank 1 of 4: waited 0.2 s for its peers");
   watch.remove(hangs);
@@ -65,7 +64,6 @@ TEST(StreamWatch, OperationsThatComeAndGoAreNoMatter) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   busy.set({});
-  EXPECT_FALSE(watch.failed());
   EXPECT_EQ(message_of([&] { watch.check(); }), "no exception");
   EXPECT_FALSE(busy.aborted);
   watch.remove(busy);

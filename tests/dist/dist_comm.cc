@@ -1,12 +1,13 @@
 // Ranks as processes, under mpirun: dist_comm MODE.
 //   check       the properties of comm_checks.h
 //   pieces      the same with messages cut into small pieces, as those above 2 GiB are
-//   time_limit  a message that never comes ends with an Error that says who waited for whom
+//   time_limit  a message that never comes, and an exchange that a peer does not join, end with an Error that says who waited for whom
 //   sizes       a message shorter than its receiver expects is found
 //   failure     one rank throws: its text is printed, and the other ranks, which wait for it, do not stay behind
 #include <cstdio>
 #include <string>
 
+#include "comm/host_exchange.h"
 #include "comm/mpi_comm.h"
 #include "support/comm_checks.h"
 #include "support/host_memory.h"
@@ -14,20 +15,28 @@
 namespace hlat {
 namespace {
 
+template <class Call>
+void expect_error(const std::vector<std::string>& parts, const Call& call) {
+  std::string text = "no error";
+  try {
+    call();
+  } catch (const Error& e) {
+    text = e.what();
+  }
+  for (const std::string& part : parts)
+    if (text.find(part) == std::string::npos) fail("expected '{}' in: {}", part, text);
+}
+
 void check_time_limit(Comm& world) {
   const auto axis = world.split(0, 0, "pp");
   if (axis->rank() != 0) return;
   HostMemory memory;
-  std::string text = "no error";
-  try {
+  expect_error({"pp recv on rank 0 of 2 (", "): waited 0.5 s for rank 1, rank 1 of the job: it is stopped"}, [&] {
     Request r = axis->recv(memory.zeros(DType::f32, {4}), 1, 0);
     axis->wait(r);
-  } catch (const Error& e) {
-    text = e.what();
-  }
-  for (const char* part : {"pp recv on rank 0 of 2 (", "): waited 0.5 s for rank 1"}) {
-    if (text.find(part) == std::string::npos) fail("expected '{}' in: {}", part, text);
-  }
+  });
+  expect_error({"pp all_gather on rank 0 of 2 (", "): waited 0.5 s for its peers, one of them is stopped"},
+               [&] { all_gather_values(*axis, 1); });
 }
 
 void check_sizes(Comm& world) {

@@ -47,8 +47,8 @@ TEST_F(TwoRanks, CollectivesHaveTheirBits) {
                format_bytes(before > after ? before - after : 0));
 }
 
-// On each lane in order, many under way, in both directions, and lanes in any order.
-TEST_F(TwoRanks, MessagesOfALaneComeInOrder) {
+// On each channel in order, many under way, in both directions, and channels in any order.
+TEST_F(TwoRanks, MessagesOfAChannelComeInOrder) {
   NcclRank rank(options(30));
   const auto comm = rank.make(world->split(0, world->rank(), "pp"));
   comm->open_ring();
@@ -68,7 +68,7 @@ TEST_F(TwoRanks, MessagesOfALaneComeInOrder) {
   const auto tag = [&](size_t i) { return (i < sizes.size() ? 0 : kChannelTags) + static_cast<int>(i); };
   std::vector<Request> requests;
   for (size_t i = 0; i < sent.size(); ++i) requests.push_back(comm->send(sent[i], peer, tag(i)));
-  for (const size_t first : {sizes.size(), size_t{0}})  // lane 1 first
+  for (const size_t first : {sizes.size(), size_t{0}})  // channel 1 first
     for (size_t i = first; i < first + sizes.size(); ++i) requests.push_back(comm->recv(got[i], peer, tag(i)));
   for (size_t i = requests.size(); i-- > 0;) comm->wait(requests[i]);
   for (size_t i = 0; i < got.size(); ++i) {
@@ -92,7 +92,7 @@ LayoutResult train(const Layout& layout, CudaBackend& backend, NcclRank* nccl) {
   Region measuring;
   const auto scratch = backend.make_ops(measuring);
   const RankPlan plan =
-      dry_run(config, {.scratch_model = scratch.get(), .comm = nccl != nullptr ? CommMemory::nccl : CommMemory::staged}, world->rank());
+      dry_run(config, {.scratch_model = scratch.get(), .transport = nccl != nullptr ? Transport::nccl : Transport::staged}, world->rank());
   PlacedModel model(config, precision_of(config.train.precision), mesh, backend, &plan.memory, ParamUse::training);
   train_rank(2, plan, model, {}, result, mutex);
   return result;

@@ -28,7 +28,7 @@ std::string choice(const Config& config, const std::vector<std::string>& ids) {
       StagedHostBackend backend(ids[static_cast<size_t>(world.rank())]);
       const DeviceComm comm(config, backend, world, 4);
       const std::lock_guard lock(mutex);
-      if (world.rank() == 0) text = fmt::format("{} {} {}", static_cast<int>(comm.memory()), comm.sharing(), comm.describe());
+      if (world.rank() == 0) text = fmt::format("{} {} {}", static_cast<int>(comm.transport()), comm.sharing(), comm.describe());
     });
   });
   return error == "no exception" ? text : error;
@@ -70,10 +70,10 @@ TEST(DeviceComm, ItsMeshTrains) {
 
 TEST(DeviceComm, APlanChoosesLikeARun) {
   StagedHostBackend gpu, cpu("");
-  EXPECT_EQ(comm_here(asking("auto"), cpu, 4).memory, CommMemory::host);
+  EXPECT_EQ(comm_here(asking("auto"), cpu, 4).transport, Transport::host);
   EXPECT_EQ(comm_here(asking("auto"), cpu, 4).sharing, 4);
-  EXPECT_EQ(comm_here(asking("auto"), gpu, 1).memory, CommMemory::host);
-  EXPECT_EQ(comm_here(asking("staged"), gpu, 64).memory, CommMemory::staged);
+  EXPECT_EQ(comm_here(asking("auto"), gpu, 1).transport, Transport::host);
+  EXPECT_EQ(comm_here(asking("staged"), gpu, 64).transport, Transport::staged);
 }
 
 }  // namespace

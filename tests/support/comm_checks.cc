@@ -3,6 +3,7 @@
 #include <bit>
 #include <functional>
 
+#include "comm/host_exchange.h"
 #include "comm/null_comm.h"
 #include "support/host_memory.h"
 
@@ -105,6 +106,23 @@ void check_broadcast(Comm& comm, DType dtype, int64_t n, int root, uint64_t salt
   expect(comm, "broadcast", t, [&](int64_t i) { return load_f64(want, i); });
 }
 
+// Values of the host: of a size that is no multiple of a word, for all ranks.
+void check_host_values(Comm& comm) {
+  struct Value {
+    std::array<char, 7> text{};
+    bool operator==(const Value&) const = default;
+  };
+  const auto of = [](int rank) {
+    return Value{{'r', 'a', 'n', 'k', static_cast<char>('a' + rank % 26), static_cast<char>(rank / 26), '.'}};
+  };
+  const std::vector<Value> all = all_gather_values(comm, of(comm.rank()));
+  for (int r = 0; r < comm.size(); ++r) {
+    if (all.size() != static_cast<size_t>(comm.size()) || all[static_cast<size_t>(r)] != of(r) ||
+        broadcast_value(comm, of(comm.rank()), r) != of(r))
+      fail("{}: rank {} of {} has another value of rank {}", comm.name(), comm.rank(), comm.size(), r);
+  }
+}
+
 Tensor filled(HostMemory& memory, DType dtype, int64_t n, uint64_t salt, int rank) {
   const Tensor t = memory.zeros(dtype, {n});
   fill(t, salt, rank);
@@ -125,12 +143,15 @@ class Staged {
 void talk(Comm& comm, const std::function<Tensor(DType, Shape)>& tensor) {
   const int next = (comm.rank() + 1) % comm.size(), before = (comm.rank() + comm.size() - 1) % comm.size();
   const Part mine = part_of(11, comm.rank(), comm.size());
+  std::vector<std::byte> all(static_cast<size_t>(5 * comm.size()));
   comm.barrier();
   comm.all_reduce(tensor(DType::f32, {3}));
   comm.all_reduce(tensor(DType::bf16, {100003}));
   comm.reduce_scatter(tensor(DType::f32, {mine.count, 5000}), tensor(DType::f32, {11, 5000}));
   comm.all_gather(tensor(DType::i32, {11, 7}), tensor(DType::i32, {mine.count, 7}));
   for (int root = 0; root < comm.size(); ++root) comm.broadcast(tensor(DType::f64, {9}), root);
+  comm.all_gather_bytes(all.data(), 3);
+  comm.broadcast_bytes(all.data(), 5, comm.size() - 1);
   if (comm.size() == 1) return;
   Request r = comm.recv(tensor(DType::f32, {17}), before, 3);
   Request s = comm.send(tensor(DType::f32, {17}), next, 3);
@@ -172,6 +193,7 @@ void check_sums(Comm& comm) {
 }
 
 void check_gathers(Comm& comm) {
+  check_host_values(comm);
   uint64_t salt = 1000;
   for (const DType dtype : {DType::f32, DType::bf16, DType::f64, DType::i32}) {
     for (const int64_t n : {int64_t{0}, int64_t{1}, int64_t{comm.size() - 1}, int64_t{1021}}) {

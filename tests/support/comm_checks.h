@@ -9,7 +9,7 @@ namespace hlat::test {
 
 // The first two need a reserved group; check_all reserves it, for its own length.
 void check_sums(Comm& comm);      // all_reduce, reduce_scatter: types, lengths, in place and not
-void check_gathers(Comm& comm);   // all_gather, broadcast from every root
+void check_gathers(Comm& comm);   // all_gather, broadcast from every root, of tensors and of host values
 void check_messages(Comm& comm);  // tags out of order, many messages on one tag, rings, large and empty ones
 void check_split(Comm& comm);     // sub-groups, reversed order, groups of one; parents and children side by side
 void check_traffic(Comm& comm);   // what a null group counts is what this one counts

@@ -20,7 +20,6 @@ class DeviceSide final : public Comm {
   std::unique_ptr<Comm> split(int color, int key, std::string name) override {
     return std::make_unique<DeviceSide>(comm_->split(color, key, std::move(name)), device_);
   }
-  Comm& inner() { return *comm_; }
   void cancel() override { comm_->cancel(); }
 
  protected:
@@ -62,6 +61,8 @@ class DeviceSide final : public Comm {
     device_.download(t.data, c.t);
   }
   void do_barrier() override { comm_->barrier(); }
+  void do_all_gather_bytes(std::byte* all, size_t bytes) override { comm_->host().all_gather_bytes(all, bytes); }
+  void do_broadcast_bytes(void* data, size_t bytes, int root) override { comm_->host().broadcast_bytes(data, bytes, root); }
   void do_copy(void* to, const void* from, int64_t bytes) override {
     const auto n = static_cast<size_t>(bytes);
     const Copy f = there(words(const_cast<void*>(from), n), true), t = there(words(to, n), false);

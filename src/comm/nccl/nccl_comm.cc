@@ -3,22 +3,25 @@
 // which the host waits until the peer has come to it too. So each group and link has a first one when it is made, where all are.
 #include "comm/nccl/nccl_comm.h"
 
+#include <array>
 #include <map>
 #include <tuple>
 #include <vector>
 
+#include "comm/host_exchange.h"
 #include "comm/nccl/nccl_group.h"
 #include "comm/nccl/nccl_library.h"
 
 namespace hlat {
 namespace {
 
-static_assert(sizeof(ncclUniqueId) % sizeof(int32_t) == 0);
-Tensor words(ncclUniqueId& id) {
-  return Tensor::contiguous(&id, DType::i32, {static_cast<int64_t>(sizeof(ncclUniqueId) / sizeof(int32_t))});
+ncclUniqueId fresh_id() {
+  ncclUniqueId id{};
+  HLAT_NCCL(Nccl::get().GetUniqueId(&id));
+  return id;
 }
 
-class NcclComm final : public Comm {
+class NcclComm final : public Comm, private Overlap {
  public:
   NcclComm(NcclShared& shared, std::unique_ptr<Comm> host);
 
@@ -29,13 +32,7 @@ class NcclComm final : public Comm {
   void open_ring() override;
   void cancel() override;
   void check() override { shared_.watch.check(); }
-  bool on_stream() const override { return true; }
-  void begin_beside(uint64_t /*mark*/) override {
-    group_->after_work();
-    beside_ = true;
-  }
-  void end_beside() override { beside_ = false; }
-  void join() override { group_->before_work(); }
+  Overlap& overlap() override { return *this; }
 
  protected:
   uint64_t start_send(const void* data, size_t bytes, int peer, int tag) override {
@@ -63,15 +60,23 @@ class NcclComm final : public Comm {
   void do_reserve(Region& region) override;
 
  private:
+  bool on_stream() const override { return true; }
+  void begin_overlap(uint64_t /*mark*/) override {
+    group_->after_work();
+    overlapped_ = true;
+  }
+  void end_overlap() override { overlapped_ = false; }
+  void join() override { group_->before_work(); }
+
   struct Pending {
     NcclGroup* link = nullptr;
     cudaEvent_t point = nullptr;
   };
   template <class Body>
   void collective(const Body& body) {
-    if (!beside_) group_->after_work();
+    if (!overlapped_) group_->after_work();
     body();
-    if (!beside_) group_->before_work();
+    if (!overlapped_) group_->before_work();
   }
   template <class Body>
   uint64_t message(int peer, int tag, bool sends, const Body& body);
@@ -84,15 +89,13 @@ class NcclComm final : public Comm {
   std::map<std::tuple<int, int, bool>, std::unique_ptr<NcclGroup>> links_;  // by channel, peer and whether it sends
   std::map<uint64_t, Pending> pending_;
   uint64_t next_id_ = 1;
-  bool beside_ = false;
+  bool overlapped_ = false;
 };
 
 NcclComm::NcclComm(NcclShared& shared, std::unique_ptr<Comm> host)
     : Comm(host->rank(), host->size(), host->name()), shared_(shared), host_(std::move(host)) {
   if (size() == 1) return;
-  ncclUniqueId id{};
-  if (rank() == 0) HLAT_NCCL(Nccl::get().GetUniqueId(&id));
-  host_->broadcast(words(id), 0);
+  const ncclUniqueId id = broadcast_value(*host_, rank() == 0 ? fresh_id() : ncclUniqueId{}, 0);
   group_ = std::make_unique<NcclGroup>(shared_, id, rank(), size(), name());
   group_->all_reduce(shared_.spare, 1, DType::i32);
   group_->wait();
@@ -109,15 +112,14 @@ void NcclComm::do_reserve(Region& /*region*/) {
 // All ranks go through the links of the ring in one order, and each makes those that it is an end of: nobody waits in a circle.
 void NcclComm::open_ring() {
   if (size() == 1) return;
+  using Ids = std::array<ncclUniqueId, 2>;  // of the links from one rank, by channel
+  const std::vector<Ids> ids = all_gather_values(*host_, Ids{fresh_id(), fresh_id()});
   for (const int channel : {0, 1})
     for (int from = 0; from < size(); ++from) {
       const int to = (from + (channel == 0 ? 1 : size() - 1)) % size();
       if (rank() != from && rank() != to) continue;
       const bool sends = rank() == from;
-      ncclUniqueId id{};
-      if (sends) HLAT_NCCL(Nccl::get().GetUniqueId(&id));
-      Request request = sends ? host_->send(words(id), to, channel) : host_->recv(words(id), from, channel);
-      host_->wait(request);
+      const ncclUniqueId& id = ids[static_cast<size_t>(from)][static_cast<size_t>(channel)];
       auto link = std::make_unique<NcclGroup>(shared_, id, sends ? 0 : 1, 2,
                                               fmt::format("{} channel {} from rank {} to {}", name(), channel, from, to));
       if (sends)

@@ -1,5 +1,5 @@
-// Groups whose ranks have a GPU each: NCCL's collectives, beside the computation. Each group is made from one for host memory, which
-// carries NCCL's bootstrap, the sums of host values and barriers. No CUDA or NCCL header is needed to use this one.
+// Groups whose ranks have a GPU each: NCCL's collectives, overlapped with the computation. Each group is made from one for host memory,
+// which carries NCCL's bootstrap, the sums of host values and barriers. No CUDA or NCCL header is needed to use this one.
 //
 // Order: a call starts after the work that the device has so far, later work waits for it, and the host waits for nothing. On a
 // CommQueue later work waits only when the queue is waited for. A watch (stream_watch.h) ends what hangs.

@@ -23,9 +23,6 @@ ncclDataType_t type_of(DType dtype) {
   return ncclNumTypes;
 }
 
-std::byte* at(void* data, int64_t offset) { return static_cast<std::byte*>(data) + offset; }
-const std::byte* at(const void* data, int64_t offset) { return static_cast<const std::byte*>(data) + offset; }
-
 }  // namespace
 
 NcclShared::NcclShared(int device_index, cudaStream_t work_stream, double limit_s)
@@ -180,15 +177,6 @@ void NcclGroup::send(const void* data, size_t bytes, int peer) {
 
 void NcclGroup::recv(void* data, size_t bytes, int peer) {
   run("recv", [&](const Nccl& nccl) { HLAT_NCCL(nccl.Recv(data, bytes, ncclInt8, peer, comm_, stream_)); });
-}
-
-void NcclGroup::send_to_self(const void* from, void* to, size_t bytes) {
-  run("send", [&](const Nccl& nccl) {
-    HLAT_NCCL(nccl.GroupStart());
-    HLAT_NCCL(nccl.Send(from, bytes, ncclInt8, rank_, comm_, stream_));
-    HLAT_NCCL(nccl.Recv(to, bytes, ncclInt8, rank_, comm_, stream_));
-    HLAT_NCCL(nccl.GroupEnd());
-  });
 }
 
 std::optional<WatchedStream::Current> NcclGroup::current() {

@@ -1,4 +1,4 @@
-// One NCCL communicator and the stream its operations run on, in order, beside the work stream of the device. Calls return at once.
+// One NCCL communicator and the stream its operations run on, in order, overlapped with the device's work stream. Calls return at once.
 // Uneven shares (ADR 0004) have no collective in NCCL: they are a group of reductions or broadcasts, one for each rank's share.
 #pragma once
 
@@ -48,8 +48,6 @@ class NcclGroup final : public WatchedStream {
   void broadcast(void* data, size_t bytes, int root);
   void send(const void* data, size_t bytes, int peer);
   void recv(void* data, size_t bytes, int peer);
-  // A message to this rank itself, for groups of one.
-  void send_to_self(const void* from, void* to, size_t bytes);
 
   std::optional<Current> current() override;
   std::string error() override;

@@ -1,0 +1,21 @@
+// The ranks on this host: who they are, and how they share its cores. Every rank tells the others its host and the cores it may use.
+#pragma once
+
+#include <string>
+
+#include "comm/comm.h"
+
+namespace hlat {
+
+struct Neighbours {
+  int local_ranks = 1;  // on this host
+  int local_rank = 0;   // this one among them
+  int threads = 1;      // cores this process may use, divided by the local ranks that may use the same ones
+  // That the launcher keeps this host's ranks from some of its cores, and how to change that; empty: it does not.
+  std::string advice = {};
+};
+
+// Collective over `world`. host: this machine's name; launcher: as in Launch::by.
+Neighbours meet_neighbours(Comm& world, const std::string& host, const std::string& launcher);
+
+}  // namespace hlat

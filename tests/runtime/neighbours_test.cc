@@ -1,0 +1,26 @@
+// Ranks find out who is on their host.
+#include "runtime/neighbours.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include "comm/thread_comm.h"
+
+namespace hlat {
+namespace {
+
+TEST(Neighbours, AreTheRanksOfOneHost) {
+  cpu_set_t set;
+  ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  run_thread_ranks(5, [&](Comm& world) {
+    const bool even = world.rank() % 2 == 0;
+    const Neighbours n = meet_neighbours(world, even ? "even" : "odd", "");
+    EXPECT_EQ(n.local_ranks, even ? 3 : 2);
+    EXPECT_EQ(n.local_rank, world.rank() / 2);
+    EXPECT_EQ(n.threads, std::max(1, CPU_COUNT(&set) / n.local_ranks));
+    EXPECT_EQ(n.advice, "");
+  });
+}
+
+}  // namespace
+}  // namespace hlat

@@ -1,0 +1,49 @@
+// What ranks tell each other before the first step: messages per rank grow with the logarithm of their number.
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "cli/ranks.h"
+#include "comm/thread_comm.h"
+#include "runtime/device_comm.h"
+#include "runtime/neighbours.h"
+#include "support/layout_run.h"
+#include "support/staged_host.h"
+
+namespace hlat {
+namespace {
+
+// All that `hlat train` exchanges over its world and mesh before it trains; returns the messages that this rank sent.
+int64_t start_up(Comm& world, const Config& config, Backend& backend) {
+  const Neighbours here = meet_neighbours(world, fmt::format("node-{}", world.rank() / 8), "srun");
+  check_same(world, config);
+  world.barrier();  // the data is indexed
+  DeviceComm comm(config, backend, world, here.local_ranks);
+  const Mesh mesh = comm.make_mesh();
+  EXPECT_EQ(sum_over(mesh, 1.0), world.size());
+  EXPECT_EQ(sum_over(mesh.along(Axis::dp), 1.0), mesh.shape().dp);
+  world.barrier();
+  int64_t messages = world.traffic().messages;
+  for (const auto& axis : mesh.comms()) messages += axis->traffic().messages;
+  return messages;
+}
+
+class StartUp : public testing::TestWithParam<int> {};
+
+// Nine exchanges and five splits, of which each may take one message for each doubling of the ranks.
+TEST_P(StartUp, MessagesGrowWithTheLogarithm) {
+  const int ranks = GetParam();
+  const Config config = Layout{.tp = 4, .pp = 2, .dp = ranks / 8}.config();
+  StagedHostBackend backend("");
+  std::vector<int64_t> sent(static_cast<size_t>(ranks));
+  run_thread_ranks(ranks, [&](Comm& world) { sent[static_cast<size_t>(world.rank())] = start_up(world, config, backend); });
+  const int64_t rounds = std::bit_width(static_cast<unsigned>(ranks - 1)), most = *std::max_element(sent.begin(), sent.end());
+  RecordProperty("messages", static_cast<int>(most));  // of --gtest_output
+  EXPECT_LE(most, 14 * rounds);
+  EXPECT_GE(most, 8 * rounds) << "not all is counted";
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, StartUp, testing::Values(16, 64, 128));
+
+}  // namespace
+}  // namespace hlat
