@@ -7,14 +7,14 @@ namespace hlat {
 void Attention::declare(ParamBuilder& params, const std::string& prefix, const ModelConfig& model) {
   const int64_t head = model.head_dim();
   const HeadShare& share = params.mesh().heads();
-  const bool counts_kv = params.mesh().kv().rank() == 0;
+  const bool counts_kv = params.mesh().along(Axis::kv).rank() == 0;
   const auto rows = [&](int64_t first_head, const Part& heads, bool counted) {
     return SlicePart{.global = (first_head + heads.begin) * head, .count = heads.count * head, .counted = counted};
   };
   qkv.declare_columns(params, prefix + ".qkv", (model.heads + 2 * model.kv()) * head, model.hidden,
                       {rows(0, share.q, true), rows(model.heads, share.kv, counts_kv), rows(model.heads + model.kv(), share.kv, counts_kv)},
                       model.init_std);
-  if (params.mesh().kv().size() > 1) params.spec(qkv.weight).kv_shared_from = share.q.count * head;
+  if (params.mesh().along(Axis::kv).size() > 1) params.spec(qkv.weight).kv_shared_from = share.q.count * head;
   output.declare_rows(params, prefix + ".output", model.hidden, model.heads * head, {share.q.begin * head, share.q.count * head},
                       model.init_std / std::sqrt(2.0 * static_cast<double>(model.layers)));
 }
