@@ -100,11 +100,10 @@ void layers(Table& t, const Sizes& s, DType type) {
 void tokens(Table& t, const Sizes& s, DType type) {
   const Scope scope(t.data());
   const Tensor logits = t.random(type, {s.chunk(), s.vocab()}), dlogits = t.empty(type, logits.shape), stats = t.empty(f32, {s.chunk(), 3}),
-               targets = t.ids(s.chunk(), s.vocab()), loss = t.empty(DType::f64, {1}), best = t.empty(DType::i32, {s.chunk()});
+               targets = t.ids(s.chunk(), s.vocab()), loss = t.empty(DType::f64, {1});
   t.row("cross_entropy_partial", [&](Ops& o) { o.cross_entropy_partial(stats, logits, targets, 0); });
   t.row("cross_entropy_finish", [&](Ops& o) { o.cross_entropy_finish(loss, stats, targets); });
   t.row("cross_entropy_bwd", [&](Ops& o) { o.cross_entropy_bwd(dlogits, logits, stats, targets, 0, 1e-4); });
-  t.row("argmax", [&](Ops& o) { o.argmax(best, logits); });
   const Tensor table = t.random(type, {s.vocab(), s.d}), x = t.random(type, {s.n, s.d}), ids = t.ids(s.n, s.vocab()),
                dtable = t.random(f32, table.shape);
   t.row("embed", [&](Ops& o) { o.embed(x, ids, table, 0); });

@@ -143,8 +143,6 @@ class Ops {
   // The same for many tensors in one go. They share types, scale, step and all scalars but decay, stream and map.
   void adamw(std::span<const AdamwItem> items);
 
-  void argmax(Tensor out /*(N) i32*/, Tensor logits /*(N, V)*/);  // lowest index wins ties
-
   // A fingerprint of the bits of x (any dtype), low half first: the sum modulo 2^64 over i of
   //   mix(w[i] + (i + 1) * 0x9e3779b97f4a7c15), w[i] = 8 bytes from byte 8 i, little-endian, zeros past the end;
   //   mix(z): twice z = (z ^ z >> 32) * 0xd6e8feb86659fd93, then z ^ z >> 32.
@@ -209,7 +207,6 @@ class Ops {
   virtual void do_clip_scale(Tensor scale, Tensor sq, double max_norm) = 0;
   virtual void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) = 0;
   virtual void do_adamw_each(std::span<const AdamwItem> items, Tensor scratch);
-  virtual void do_argmax(Tensor out, Tensor logits) = 0;
   virtual void do_checksum(Tensor out, Tensor x, Tensor scratch) = 0;
 
  private:

@@ -4,7 +4,7 @@
 // receives from the stage of v - 1 and, unless v is last, sends to that of v + 1; the backward goes the other way. A message is
 // named by kind, micro and the receiving chunk; within one kind a stage receives in the order its peer sends.
 // A receive blocks. A send does not, but it reuses the buffer of the send kSendBuffers before it of the same kind, and waits until
-// the peer has taken that one. Under these rules no schedule here can deadlock: the proof is in schedule.cc.
+// the peer has taken that one. Under these rules no schedule here can deadlock: the proof is in pipeline_schedule.cc.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,5 @@ struct Schedule {
 
 // chunks > 1 needs stages > 1.
 Schedule make_schedule(int stage, int stages, int micros, int chunks);
-
-// Micro-batches in flight on a stage, counted once per chunk, at most: min(warm_up + 1, micros * chunks) with
-// warm_up = stages - stage - 1 for one chunk, 2 (stages - stage - 1) + (chunks - 1) stages for more. Reached exactly for one
-// chunk or when stages divides micros. Chunks are fullest at different times: the sum of Schedule::slots can be larger.
-int in_flight_bound(int stage, int stages, int micros, int chunks);
 
 }  // namespace hlat

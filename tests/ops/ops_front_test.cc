@@ -164,10 +164,6 @@ TEST(OpsFront, RefusesBrokenContracts) {
       {"clip_scale: sq f32(2)", [](Ops& o) { o.clip_scale(t32({1}), t32({2}), 1); }},
       {"adamw: weight f32(5) is its own master", [](Ops& o) { o.adamw(adamw_tensors(DType::f32, DType::f32, true), {}); }},
       {"adamw: step 0", [](Ops& o) { o.adamw(adamw_tensors(DType::bf16, DType::f32, true), {.step = 0}); }},
-      {"argmax: out is i32(3)",
-       [](Ops& o) {
-         o.argmax(ids(3), t32({2, 7}));
-       }},
   };
   Region temp;
   NullOps ops(temp);
@@ -239,7 +235,6 @@ TEST(OpsFront, EveryOpKindHasAName) {
   EXPECT_EQ(name_of(OpKind::attention_bwd), "attention_bwd");
   EXPECT_EQ(name_of(OpKind::sum), "sum");
   EXPECT_EQ(name_of(OpKind::adamw), "adamw");
-  EXPECT_EQ(name_of(OpKind::argmax), "argmax");
   EXPECT_EQ(name_of(OpKind::checksum), "checksum");
 }
 

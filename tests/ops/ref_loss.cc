@@ -1,4 +1,4 @@
-// Cross-entropy, norms, AdamW, argmax and checksums of the reference backend.
+// Cross-entropy, norms, AdamW and checksums of the reference backend.
 #include <algorithm>
 #include <cmath>
 
@@ -96,13 +96,6 @@ void RefOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor /*scr
     squares += w * w;
   }
   row(t.weight_sq)[0] = squares;
-}
-
-void RefOps::do_argmax(Tensor out, Tensor logits) {
-  for (int64_t n = 0; n < logits.dim(0); ++n) {
-    const double* x = row(logits, n);
-    out.as<int32_t>()[n] = static_cast<int32_t>(std::max_element(x, x + logits.dim(1)) - x);
-  }
 }
 
 void RefOps::do_checksum(Tensor out, Tensor x, Tensor /*scratch*/) {

@@ -80,7 +80,6 @@ class CudaOps final : public Ops {
   void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
   void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) override;
   void do_adamw_each(std::span<const AdamwItem> items, Tensor scratch) override;
-  void do_argmax(Tensor out, Tensor logits) override;
   void do_checksum(Tensor out, Tensor x, Tensor scratch) override;
 
  private:
