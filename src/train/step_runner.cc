@@ -42,7 +42,7 @@ StepRunner::StepRunner(const Config& config, const Precision& precision, const M
       micros_(micros_of(config, mesh)),
       schedule_(make_schedule(mesh.coord().pp, mesh.shape().pp, static_cast<int>(micros_), static_cast<int>(config.parallel.chunks))),
       model_(config, mesh),
-      params_(model_.specs(), precision, memory, sharding_of(config, mesh)),
+      params_(model_.specs(), precision, memory, sharding_of(config, mesh), ParamUse::training),
       tape_(memory, config.train.recompute),
       optimizer_(config.optim, config.run.seed),
       sync_(params_, mesh, config.parallel.zero1),
