@@ -39,8 +39,11 @@ class Table {
     RandomStream stream({.seed = ++seed_});
     // One in twenty is the same token, as frequent words are.
     for (int32_t& id : host) id = stream.below(20) == 0 ? 5 : static_cast<int32_t>(stream.below(static_cast<uint64_t>(below)));
-    const Tensor t = empty(DType::i32, {count});
-    device_.upload(t, host.data());
+    return upload(DType::i32, {count}, host.data());
+  }
+  Tensor upload(DType dtype, const Shape& shape, const void* host) {
+    const Tensor t = empty(dtype, shape);
+    device_.upload(t, host);
     return t;
   }
 
@@ -113,14 +116,16 @@ void tokens(Table& t, const Sizes& s, DType type) {
 
 void update(Table& t, const char* name, int64_t n, DType moment, DType grad, bool master, Rounding rounding) {
   const Scope scope(t.data());
+  const AdamwStep values = AdamwStep::of(1e-4, 5, AdamwScalars{}.beta1, AdamwScalars{}.beta2);
   const AdamwTensors a{.weight = t.random(b16, {n}, 0.02),
                        .master = master ? t.random(f32, {n}, 0.02) : Tensor{},
                        .m = t.random(moment, {n}, 1e-3),
                        .v = t.random(moment, {n}, 0),
                        .grad = t.random(grad, {n}, 1e-3),
                        .scale = t.random(f32, {1}),
+                       .step = t.upload(DType::f64, {kAdamwStep}, &values),
                        .weight_sq = t.empty(DType::f64, {1})};
-  t.row(name, [&](Ops& o) { o.adamw(a, {.lr = 1e-4f, .weight_decay = 0.1f, .step = 5, .rounding = rounding, .seed = 1, .stream = 2}); });
+  t.row(name, [&](Ops& o) { o.adamw(a, {.weight_decay = 0.1f, .rounding = rounding, .seed = 1, .stream = 2}); });
 }
 
 void flat(Table& t, int64_t n) {

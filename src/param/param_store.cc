@@ -90,6 +90,7 @@ void ParamStore::make_units() {
                                    .v = b.v.rows(x - own, y - own),
                                    .grad = b.grad.rows(x, y),
                                    .scale = {},
+                                   .step = {},
                                    .weight_sq = {}};
         units_.push_back({.param = id, .tensors = tensors, .map = run.map, .bucket = static_cast<int>(i), .counted = run.counted});
       }

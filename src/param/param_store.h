@@ -34,7 +34,7 @@ struct Bucket {
 // A run of elements of one parameter that this rank updates, in one optimizer call.
 struct UpdateUnit {
   ParamId param = -1;
-  AdamwTensors tensors;  // scale and weight_sq are filled in by the optimizer
+  AdamwTensors tensors;  // scale, step and weight_sq are filled in by the optimizer
   ElementMap map;
   int bucket = 0;
   bool counted = true;  // in global norms

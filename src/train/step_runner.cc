@@ -58,6 +58,7 @@ StepRunner::StepRunner(const Config& config, const Precision& precision, const M
   scalars_.grad_sq = io.alloc(DType::f64, {units}, "gradient norms");
   scalars_.weight_sq = io.alloc(DType::f64, {units}, "parameter norms");
   scalars_.scale = io.alloc(stat_of(precision), {1}, "clipping factor");
+  scalars_.step = io.alloc(DType::f64, {kAdamwStep}, "learning rate and step");
   ops.rope_table(rope_, config.model.rope_theta);
   if (device_ != nullptr) {
     const auto tokens = static_cast<size_t>(config.train.micro_batch * config.train.seq_len);
@@ -206,6 +207,7 @@ StepResult StepRunner::step(int64_t step, double lr, const FillBatch& fill) {
   StepResult result;
   const CommTime before = comm_time();
   ops_.fill(loss_sum_, 0);
+  if (device_ != nullptr) optimizer_.begin_step(*device_, scalars_, lr, step);
   result.checked = health_.due(step);
   sync_.begin_step(result.checked ? &health_ : nullptr);
   if (!replay(fill, result)) run_schedule(fill, result);
@@ -216,7 +218,7 @@ StepResult StepRunner::step(int64_t step, double lr, const FillBatch& fill) {
   optimizer_.measure(ops_, params_, scalars_, total(kGradSq));
   sum_over_ranks(total(kGradSq), true, zero1);
   optimizer_.clip(ops_, scalars_, total(kGradSq));
-  update(step, lr);
+  update();
   // Losses are equal on all tp ranks of the last stage and zero on other stages.
   ops_.cast(total(kLoss), loss_sum_);
   sum_over_ranks(total(kLoss), false, true);
@@ -242,9 +244,9 @@ void StepRunner::read_totals(int64_t step, StepResult& result) const {
 }
 
 // Bucket by bucket, so that the gathering of one goes on under the update of the next.
-void StepRunner::update(int64_t step, double lr) {
+void StepRunner::update() {
   for (int b = 0; b < static_cast<int>(params_.buckets().size()); ++b) {
-    optimizer_.update(ops_, params_, scalars_, b, lr, step);
+    optimizer_.update(ops_, params_, scalars_, b);
     sync_.gather(b);
   }
   ops_.sum(total(kWeightSq), scalars_.weight_sq.rows(0, params_.counted_units()));

@@ -76,7 +76,7 @@ class StepRunner {
   void load(const Action& a, const MicroState& s, const FillBatch& fill, StepResult& result);
   void run_schedule(const FillBatch& fill, StepResult& result);
   bool replay(const FillBatch& fill, StepResult& result);
-  void update(int64_t step, double lr);
+  void update();
   CommTime comm_time() const;
   Tensor total(size_t index) const;
   void sum_over_ranks(Tensor t, bool over_tp, bool over_dp);

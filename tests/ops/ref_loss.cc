@@ -77,8 +77,8 @@ void RefOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor /*scr
   if (std::isnan(load_f64(t.scale, 0))) return store_f64(t.weight_sq, 0, std::nan(""));
   const double b1 = static_cast<double>(s.beta1);
   const double b2 = static_cast<double>(s.beta2);
-  const double lr = static_cast<double>(s.lr);
-  const double step = static_cast<double>(s.step);
+  const AdamwStep& at = *t.step.as<const AdamwStep>();
+  const double lr = at.lr, step = at.number;
   const double* old = t.master.defined() ? t.master.as<double>() : t.weight.as<double>();
   double squares = 0;
   for (int64_t i = 0; i < t.weight.numel(); ++i) {
