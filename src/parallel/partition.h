@@ -1,7 +1,7 @@
 // Which layers each pipeline stage runs.
 // A pipeline of pp stages with chunks model pieces each has pp * chunks virtual stages, run in order; virtual stage v belongs to
-// stage v % pp (parallel/schedule.h). Every virtual stage has at least one layer. The embedding goes with the first, the final norm
-// and the head with the last; `cuts` is for those who want to weigh them.
+// stage v % pp (parallel/pipeline_schedule.h). Every virtual stage has at least one layer. The embedding goes with the first, the final
+// norm and the head with the last; `cuts` is for those who want to weigh them.
 #pragma once
 
 #include <cstdint>

@@ -45,8 +45,6 @@ class Region {
   size_t mark() const { return live_.size(); }
   void release(size_t mark);  // frees everything allocated since mark()
 
-  Purpose purpose() const { return purpose_; }
-  size_t used() const { return used_; }
   size_t high_water() const { return high_water_; }
   // What was live when the high-water mark was first reached, parts one by one.
   const std::vector<RegionEntry>& at_peak() const;

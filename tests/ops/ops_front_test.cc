@@ -295,7 +295,7 @@ TEST(OpsFront, ScratchComesFromTempForOneCall) {
     NullOps ops(temp, &model);
     call(ops);
     EXPECT_EQ(temp.high_water(), bytes);
-    EXPECT_EQ(temp.used(), 0u);
+    EXPECT_EQ(temp.mark(), 0u);
     Region none;
     NullOps without(none);
     call(without);

@@ -365,7 +365,7 @@ TEST(CpuOpsTest, ThreadsDoNotChangeResults) {
       Region temp = memory.region(Purpose::temp, size_t{64} << 20);
       CpuOps ops(temp, {.threads = threads, .isa = "auto"});
       return reductions(
-          memory, dtype, [&](const auto& body) { body(ops); }, dtype == DType::bf16 && ops.kernels().gemm_block != nullptr);
+          memory, dtype, [&](const auto& body) { body(ops); }, dtype == DType::bf16 && select_kernels("auto").gemm_block != nullptr);
     };
     const std::vector<Tensor> one = with_threads(1);
     for (const int threads : {2, 3}) {

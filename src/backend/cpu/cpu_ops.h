@@ -20,9 +20,6 @@ class CpuOps final : public Ops {
  public:
   CpuOps(Region& temp, const CpuOptions& options);
 
-  const CpuKernels& kernels() const { return kernels_; }
-  const Threads& threads() const { return threads_; }
-
   size_t matmul_scratch(const MatmulShape& s) const override;
   size_t attention_scratch(const AttentionShape& s, DType dtype, bool backward) const override;
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
