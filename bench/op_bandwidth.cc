@@ -39,8 +39,11 @@ class Table {
     RandomStream stream({.seed = ++seed_});
     // One in twenty is the same token, as frequent words are.
     for (int32_t& id : host) id = stream.below(20) == 0 ? 5 : static_cast<int32_t>(stream.below(static_cast<uint64_t>(below)));
-    const Tensor t = empty(DType::i32, {count});
-    device_.upload(t, host.data());
+    return upload(DType::i32, {count}, host.data());
+  }
+  Tensor upload(DType dtype, const Shape& shape, const void* host) {
+    const Tensor t = empty(dtype, shape);
+    device_.upload(t, host);
     return t;
   }
 
@@ -100,11 +103,10 @@ void layers(Table& t, const Sizes& s, DType type) {
 void tokens(Table& t, const Sizes& s, DType type) {
   const Scope scope(t.data());
   const Tensor logits = t.random(type, {s.chunk(), s.vocab()}), dlogits = t.empty(type, logits.shape), stats = t.empty(f32, {s.chunk(), 3}),
-               targets = t.ids(s.chunk(), s.vocab()), loss = t.empty(DType::f64, {1}), best = t.empty(DType::i32, {s.chunk()});
+               targets = t.ids(s.chunk(), s.vocab()), loss = t.empty(DType::f64, {1});
   t.row("cross_entropy_partial", [&](Ops& o) { o.cross_entropy_partial(stats, logits, targets, 0); });
   t.row("cross_entropy_finish", [&](Ops& o) { o.cross_entropy_finish(loss, stats, targets); });
   t.row("cross_entropy_bwd", [&](Ops& o) { o.cross_entropy_bwd(dlogits, logits, stats, targets, 0, 1e-4); });
-  t.row("argmax", [&](Ops& o) { o.argmax(best, logits); });
   const Tensor table = t.random(type, {s.vocab(), s.d}), x = t.random(type, {s.n, s.d}), ids = t.ids(s.n, s.vocab()),
                dtable = t.random(f32, table.shape);
   t.row("embed", [&](Ops& o) { o.embed(x, ids, table, 0); });
@@ -114,14 +116,16 @@ void tokens(Table& t, const Sizes& s, DType type) {
 
 void update(Table& t, const char* name, int64_t n, DType moment, DType grad, bool master, Rounding rounding) {
   const Scope scope(t.data());
+  const AdamwStep values = AdamwStep::of(1e-4, 5, AdamwScalars{}.beta1, AdamwScalars{}.beta2);
   const AdamwTensors a{.weight = t.random(b16, {n}, 0.02),
                        .master = master ? t.random(f32, {n}, 0.02) : Tensor{},
                        .m = t.random(moment, {n}, 1e-3),
                        .v = t.random(moment, {n}, 0),
                        .grad = t.random(grad, {n}, 1e-3),
                        .scale = t.random(f32, {1}),
+                       .step = t.upload(DType::f64, {kAdamwStep}, &values),
                        .weight_sq = t.empty(DType::f64, {1})};
-  t.row(name, [&](Ops& o) { o.adamw(a, {.lr = 1e-4f, .weight_decay = 0.1f, .step = 5, .rounding = rounding, .seed = 1, .stream = 2}); });
+  t.row(name, [&](Ops& o) { o.adamw(a, {.weight_decay = 0.1f, .rounding = rounding, .seed = 1, .stream = 2}); });
 }
 
 void flat(Table& t, int64_t n) {

@@ -26,7 +26,7 @@ Head::Scores Head::chunk_scores(Ctx& ctx, Tensor normed, Tensor targets, Tensor 
   if (parts > 1) {
     const Tensor all = ctx.temp().alloc(ctx.stat(), {parts * n, 3}, "loss statistics of all ranks");
     ctx.tp.comm().all_gather(all, s.stats);
-    ctx.ops.cross_entropy_merge(s.stats, Tensor::contiguous(all.data, all.dtype, {parts, n, 3}));
+    ctx.ops.cross_entropy_merge(s.stats, all.viewed({parts, n, 3}));
   }
   ctx.ops.cross_entropy_finish(loss_sum, s.stats, targets);
   return s;

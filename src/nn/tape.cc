@@ -30,7 +30,7 @@ void Tape::begin(TapeKey key, bool recomputing) {
 Tensor Tape::kept(Tensor& place, DType dtype, const Shape& shape, const std::string& label) {
   if (!place.defined()) place = memory_[Purpose::saved].alloc(dtype, shape, label);
   HLAT_CHECK(place.dtype == dtype && place.numel() >= shape.numel(), "{}: {} asked of {}", label, shape.str(), place.str());
-  return Tensor::contiguous(place.data, dtype, shape);
+  return place.viewed(shape);
 }
 
 TapeOutput Tape::output(BlockOp op, int output, DType dtype, const Shape& shape) {

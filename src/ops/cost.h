@@ -31,10 +31,9 @@ enum class OpKind : uint8_t {
   sum_squares,
   clip_scale,
   adamw,
-  argmax,
   checksum,
 };
-inline constexpr int kOpKinds = 23;
+inline constexpr int kOpKinds = 22;
 
 std::string_view name_of(OpKind k);
 

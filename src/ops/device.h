@@ -31,7 +31,7 @@ class Device {
   // Calls `work` and keeps what it asks of this device instead of doing it; null, without a call, where that is not possible.
   // Shapes that ops meet for the first time must have been met before.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& /*work*/) { return nullptr; }
-  // Copies beside the device's work. Null: its memory is the host's own, and its work is done when a call returns.
+  // Copies overlapped with the device's work. Null: its memory is the host's own, and its work is done when a call returns.
   virtual std::unique_ptr<CopyStream> make_copy_stream() { return nullptr; }
 };
 

@@ -43,20 +43,30 @@ struct MatmulShape {
   bool operator==(const MatmulShape&) const = default;
 };
 
+// What changes from update to update. It lies on the device, so that the same call, recorded once, makes every update.
+struct AdamwStep {
+  double lr = 0;
+  double correction1 = 1, correction2_rsqrt = 1;  // of the moments' bias: 1 / (1 - beta1^number), 1 / sqrt(1 - beta2^number)
+  double number = 1;                              // 1 for the first update; keys the rounding noise
+
+  static AdamwStep of(double lr, int64_t number, float beta1, float beta2);
+};
+inline constexpr int64_t kAdamwStep = sizeof(AdamwStep) / sizeof(double);
+
 struct AdamwTensors {
   Tensor weight;     // what the model computes with
   Tensor master;     // f32 copy, or undefined when the weight is its own master
   Tensor m, v;       // moments
   Tensor grad;       // accumulated gradient
   Tensor scale;      // (1) f32: multiplies the gradient (clipping); device-side, so no host round trip
+  Tensor step;       // (kAdamwStep) f64: an AdamwStep
   Tensor weight_sq;  // (1) f64: sum of squares of the new weights is written here
 };
 
 struct AdamwScalars {
-  float lr = 0, beta1 = 0.9f, beta2 = 0.95f, eps = 1e-8f, weight_decay = 0;
-  int64_t step = 1;  // 1 for the first update: bias correction
+  float beta1 = 0.9f, beta2 = 0.95f, eps = 1e-8f, weight_decay = 0;
   Rounding rounding = Rounding::nearest;
-  uint64_t seed = 0, stream = 0;  // noise: keyed by (seed, stream, step, element); see NoiseKey
+  uint64_t seed = 0, stream = 0;  // noise: keyed by (seed, stream, step number, element); see NoiseKey
   ElementMap map = {};            // where the elements of the tensors lie in the global tensor
 };
 
@@ -140,10 +150,8 @@ class Ops {
   // One fused pass: unscale, moments, decoupled decay, update, rounding. A scale that is NaN leaves everything as it is (weight_sq is
   // then NaN): a step with bad gradients does no harm, and the host need not look before the update.
   void adamw(const AdamwTensors& t, const AdamwScalars& s);
-  // The same for many tensors in one go. They share types, scale, step and all scalars but decay, stream and map.
+  // The same for many tensors in one go. They share types, scale, step and all constants but decay, stream and map.
   void adamw(std::span<const AdamwItem> items);
-
-  void argmax(Tensor out /*(N) i32*/, Tensor logits /*(N, V)*/);  // lowest index wins ties
 
   // A fingerprint of the bits of x (any dtype), low half first: the sum modulo 2^64 over i of
   //   mix(w[i] + (i + 1) * 0x9e3779b97f4a7c15), w[i] = 8 bytes from byte 8 i, little-endian, zeros past the end;
@@ -209,7 +217,6 @@ class Ops {
   virtual void do_clip_scale(Tensor scale, Tensor sq, double max_norm) = 0;
   virtual void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) = 0;
   virtual void do_adamw_each(std::span<const AdamwItem> items, Tensor scratch);
-  virtual void do_argmax(Tensor out, Tensor logits) = 0;
   virtual void do_checksum(Tensor out, Tensor x, Tensor scratch) = 0;
 
  private:

@@ -1,4 +1,4 @@
-// The front of cross-entropy and argmax.
+// The front of cross-entropy.
 #include "ops/contract.h"
 
 namespace hlat {
@@ -55,14 +55,6 @@ void Ops::do_cross_entropy_whole(Tensor loss_sum, Tensor logits, Tensor stats, T
   do_cross_entropy_partial(stats, logits, targets, 0);
   do_cross_entropy_finish(loss_sum, stats, targets);
   do_cross_entropy_bwd(logits, logits, stats, targets, 0, scale);
-}
-
-void Ops::argmax(Tensor out, Tensor logits) {
-  check_matrix({"argmax", "logits"}, logits);
-  check({"argmax", "out"}, out, {logits.dim(0)}, DType::i32);
-  HLAT_CHECK(logits.dim(1) > 0, "argmax: logits {}", logits.str());
-  const Timed timed = count(OpKind::argmax, numel(logits), bytes_of({out, logits}));
-  do_argmax(out, logits);
 }
 
 }  // namespace hlat

@@ -1,4 +1,6 @@
 // The front of casts, fills, reductions and AdamW.
+#include <cmath>
+
 #include "ops/contract.h"
 
 namespace hlat {
@@ -73,6 +75,15 @@ void Ops::clip_scale(Tensor scale, Tensor sq, double max_norm) {
   do_clip_scale(scale, sq, max_norm);
 }
 
+AdamwStep AdamwStep::of(double lr, int64_t number, float beta1, float beta2) {
+  HLAT_CHECK(number >= 1, "adamw: step {}", number);
+  const auto t = static_cast<double>(number);
+  return {.lr = lr,
+          .correction1 = 1.0 / (1.0 - std::pow(static_cast<double>(beta1), t)),
+          .correction2_rsqrt = 1.0 / std::sqrt(1.0 - std::pow(static_cast<double>(beta2), t)),
+          .number = t};
+}
+
 namespace {
 
 void check_adamw(const AdamwTensors& t, const AdamwScalars& s) {
@@ -88,8 +99,8 @@ void check_adamw(const AdamwTensors& t, const AdamwScalars& s) {
     HLAT_CHECK(t.weight.dtype != DType::f32, "adamw: weight {} is its own master", t.weight.str());
   }
   check({"adamw", "scale"}, t.scale, {1}, stat_type(t.weight.dtype));
+  check({"adamw", "step"}, t.step, {kAdamwStep}, DType::f64);
   check({"adamw", "weight_sq"}, t.weight_sq, {1}, DType::f64);
-  HLAT_CHECK(s.step >= 1, "adamw: step {}", s.step);
   check_map("adamw", s.map);
   HLAT_CHECK(0 <= s.beta1 && s.beta1 < 1 && 0 <= s.beta2 && s.beta2 < 1 && s.eps >= 0, "adamw: beta1 {}, beta2 {}, eps {}", s.beta1,
              s.beta2, s.eps);
@@ -100,8 +111,8 @@ bool alike(const AdamwItem& a, const AdamwItem& b) {
   const AdamwTensors &x = a.tensors, &y = b.tensors;
   const AdamwScalars &s = a.scalars, &t = b.scalars;
   return x.weight.dtype == y.weight.dtype && x.master.defined() == y.master.defined() && x.m.dtype == y.m.dtype &&
-         x.grad.dtype == y.grad.dtype && x.scale.data == y.scale.data && s.lr == t.lr && s.beta1 == t.beta1 && s.beta2 == t.beta2 &&
-         s.eps == t.eps && s.step == t.step && s.rounding == t.rounding && s.seed == t.seed;
+         x.grad.dtype == y.grad.dtype && x.scale.data == y.scale.data && x.step.data == y.step.data && s.beta1 == t.beta1 &&
+         s.beta2 == t.beta2 && s.eps == t.eps && s.rounding == t.rounding && s.seed == t.seed;
 }
 
 }  // namespace
@@ -117,11 +128,11 @@ void Ops::adamw(std::span<const AdamwItem> items) {
   for (const AdamwItem& item : items) {
     const AdamwTensors& t = item.tensors;
     check_adamw(t, item.scalars);
-    HLAT_CHECK(alike(item, items.front()), "adamw: {} and {} differ in type, scale or scalars", t.weight.str(),
+    HLAT_CHECK(alike(item, items.front()), "adamw: {} and {} differ in type, scale, step or constants", t.weight.str(),
                items.front().tensors.weight.str());
     elements += numel(t.weight);
     // The weight is read only when it is its own master.
-    bytes += bytes_of({t.weight, t.m, t.m, t.v, t.v, t.grad, t.scale, t.weight_sq}) +
+    bytes += bytes_of({t.weight, t.m, t.m, t.v, t.v, t.grad, t.scale, t.step, t.weight_sq}) +
              (t.master.defined() ? bytes_of({t.master, t.master}) : bytes_of({t.weight}));
     parts += reduce_scratch(t.weight.numel());
   }

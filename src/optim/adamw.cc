@@ -2,6 +2,11 @@
 
 namespace hlat {
 
+void AdamW::begin_step(Device& device, const OptimScalars& s, double lr, int64_t step) const {
+  const AdamwStep values = AdamwStep::of(lr, step, static_cast<float>(config_.beta1), static_cast<float>(config_.beta2));
+  device.upload(s.step, &values);
+}
+
 void AdamW::measure(Ops& ops, const ParamStore& params, const OptimScalars& s, Tensor total) const {
   std::vector<Tensor> grads;
   for (const UpdateUnit& u : params.units()) grads.push_back(u.tensors.grad);
@@ -9,18 +14,17 @@ void AdamW::measure(Ops& ops, const ParamStore& params, const OptimScalars& s, T
   ops.sum(total, s.grad_sq.rows(0, params.counted_units()));
 }
 
-AdamwItem AdamW::item(const ParamStore& params, const OptimScalars& s, int64_t unit, double lr, int64_t step) const {
+AdamwItem AdamW::item(const ParamStore& params, const OptimScalars& s, int64_t unit) const {
   const UpdateUnit& u = params.units()[static_cast<size_t>(unit)];
   const ParamSpec& spec = params.spec(u.param);
   AdamwTensors tensors = u.tensors;
   tensors.scale = s.scale;
+  tensors.step = s.step;
   tensors.weight_sq = s.weight_sq.rows(unit, unit + 1);
-  const AdamwScalars scalars{.lr = static_cast<float>(lr),
-                             .beta1 = static_cast<float>(config_.beta1),
+  const AdamwScalars scalars{.beta1 = static_cast<float>(config_.beta1),
                              .beta2 = static_cast<float>(config_.beta2),
                              .eps = static_cast<float>(config_.eps),
                              .weight_decay = spec.decay ? static_cast<float>(config_.weight_decay) : 0.0f,
-                             .step = step,
                              .rounding = params.precision().stochastic ? Rounding::stochastic : Rounding::nearest,
                              .seed = seed_,
                              .stream = hash_name(spec.name),
@@ -28,10 +32,10 @@ AdamwItem AdamW::item(const ParamStore& params, const OptimScalars& s, int64_t u
   return {tensors, scalars};
 }
 
-void AdamW::update(Ops& ops, const ParamStore& params, const OptimScalars& s, int bucket, double lr, int64_t step) const {
+void AdamW::update(Ops& ops, const ParamStore& params, const OptimScalars& s, int bucket) const {
   std::vector<AdamwItem> items;
   for (int64_t i = 0; i < static_cast<int64_t>(params.units().size()); ++i)
-    if (params.units()[static_cast<size_t>(i)].bucket == bucket) items.push_back(item(params, s, i, lr, step));
+    if (params.units()[static_cast<size_t>(i)].bucket == bucket) items.push_back(item(params, s, i));
   ops.adamw(items);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/config.h"
+#include "ops/device.h"
 #include "param/param_store.h"
 
 namespace hlat {
@@ -11,21 +12,24 @@ struct OptimScalars {
   Tensor grad_sq;    // (U) f64: squared norm of each unit's gradient
   Tensor weight_sq;  // (U) f64: squared norm of each unit's new weights
   Tensor scale;      // (1) f32: clipping factor
+  Tensor step;       // (kAdamwStep) f64: learning rate and number of the update
 };
 
 class AdamW {
  public:
   AdamW(const OptimConfig& config, uint64_t seed) : config_(config), seed_(seed) {}
 
+  // Before the update of a step: its learning rate and number, 1 for the first, go to the device.
+  void begin_step(Device& device, const OptimScalars& s, double lr, int64_t step) const;
   // Squared norms of all units' gradients, and in total their sum over those that this rank counts.
   void measure(Ops& ops, const ParamStore& params, const OptimScalars& s, Tensor total /*(1) f64*/) const;
   // The clipping factor from the sum over all ranks.
   void clip(Ops& ops, const OptimScalars& s, Tensor total) const { ops.clip_scale(s.scale, total, config_.clip); }
-  // The units of one bucket; step is 1 for the first update.
-  void update(Ops& ops, const ParamStore& params, const OptimScalars& s, int bucket, double lr, int64_t step) const;
+  // The units of one bucket.
+  void update(Ops& ops, const ParamStore& params, const OptimScalars& s, int bucket) const;
 
  private:
-  AdamwItem item(const ParamStore& params, const OptimScalars& s, int64_t unit, double lr, int64_t step) const;
+  AdamwItem item(const ParamStore& params, const OptimScalars& s, int64_t unit) const;
 
   OptimConfig config_;
   uint64_t seed_;

@@ -18,11 +18,6 @@ namespace hlat {
 
 namespace {
 
-void check(int stage, int stages, int micros, int chunks) {
-  HLAT_CHECK(stage >= 0 && stage < stages && micros > 0 && chunks > 0 && (chunks == 1 || stages > 1),
-             "stage {} of {}, {} micro-batches, {} chunks", stage, stages, micros, chunks);
-}
-
 // Forwards before the first pair of forward and backward. Interleaving doubles the distance to the last stage: both directions of
 // a round trip then have the slack to come back for the next chunk without a gap.
 int warm_up(int stage, int stages, int chunks) {
@@ -70,25 +65,21 @@ class Builder {
 }  // namespace
 
 Schedule make_schedule(int stage, int stages, int micros, int chunks) {
-  check(stage, stages, micros, chunks);
+  HLAT_CHECK(stage >= 0 && stage < stages && micros > 0 && chunks > 0 && (chunks == 1 || stages > 1),
+             "stage {} of {}, {} micro-batches, {} chunks", stage, stages, micros, chunks);
   const int groups = (micros + stages - 1) / stages;
   const int total = groups * stages * chunks;
   const int ahead = warm_up(stage, stages, chunks);
   // The k-th forward, or backward: groups of one micro-batch per stage, each group through all chunks before the next one.
   const auto micro_of = [&](int k) { return k / (stages * chunks) * stages + k % stages; };
-  const auto turn_of = [&](int k) { return k / stages % chunks; };
+  const auto chunk_of = [&](int k) { return k / stages % chunks; };
   Builder builder(chunks);
   for (int k = 0; k < total + ahead; ++k) {
-    if (k < total && micro_of(k) < micros) builder.forward(micro_of(k), turn_of(k));
+    if (k < total && micro_of(k) < micros) builder.forward(micro_of(k), chunk_of(k));
     const int i = k - ahead;
-    if (i >= 0 && micro_of(i) < micros) builder.backward(micro_of(i), chunks - 1 - turn_of(i));
+    if (i >= 0 && micro_of(i) < micros) builder.backward(micro_of(i), chunks - 1 - chunk_of(i));
   }
   return std::move(builder).finish();
-}
-
-int in_flight_bound(int stage, int stages, int micros, int chunks) {
-  check(stage, stages, micros, chunks);
-  return std::min(warm_up(stage, stages, chunks) + 1, micros * chunks);
 }
 
 }  // namespace hlat

@@ -36,9 +36,4 @@ struct Schedule {
 // chunks > 1 needs stages > 1.
 Schedule make_schedule(int stage, int stages, int micros, int chunks);
 
-// Micro-batches in flight on a stage, counted once per chunk, at most: min(warm_up + 1, micros * chunks) with
-// warm_up = stages - stage - 1 for one chunk, 2 (stages - stage - 1) + (chunks - 1) stages for more. Reached exactly for one
-// chunk or when stages divides micros. Chunks are fullest at different times: the sum of Schedule::slots can be larger.
-int in_flight_bound(int stage, int stages, int micros, int chunks);
-
 }  // namespace hlat

@@ -16,7 +16,6 @@ class TpRegion {
  public:
   TpRegion(Comm& comm, bool sequence) : comm_(&comm), sequence_(sequence && comm.size() > 1) {}
 
-  bool sequence() const { return sequence_; }
   Comm& comm() const { return *comm_; }
 
   // Tokens this rank holds between regions.

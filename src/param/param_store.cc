@@ -11,15 +11,13 @@ constexpr int64_t kGrain = kAlign / 2;
 
 int64_t padded(int64_t n) { return (n + kGrain - 1) / kGrain * kGrain; }
 
-Tensor flat(const Tensor& t, int64_t begin, int64_t end) { return Tensor::contiguous(t.data, t.dtype, {t.numel()}).rows(begin, end); }
-
 }  // namespace
 
-ParamStore::ParamStore(std::vector<ParamSpec> specs, const Precision& precision, Memory& memory, const Sharding& sharding, ParamUse /*use*/)
+ParamStore::ParamStore(std::vector<ParamSpec> specs, const Precision& precision, Memory& memory, const Sharding& sharding, ParamUse use)
     : specs_(std::move(specs)), precision_(precision), weight_(specs_.size()), grad_(specs_.size()), offset_(specs_.size()) {
   plan_buckets(sharding.bucket_bytes);
-  place(memory, sharding);
-  make_units();
+  place(memory, sharding, use);
+  if (use == ParamUse::training) make_units();
 }
 
 // From the last group to the first: the order of a backward. A bucket ends between groups, so it is ready with its last one.
@@ -41,7 +39,7 @@ void ParamStore::plan_buckets(int64_t bucket_bytes) {
   }
 }
 
-void ParamStore::place(Memory& memory, const Sharding& sharding) {
+void ParamStore::place(Memory& memory, const Sharding& sharding, ParamUse use) {
   for (Bucket& b : buckets_) {
     std::sort(b.params.begin(), b.params.end());
     int64_t n = 0;
@@ -50,24 +48,9 @@ void ParamStore::place(Memory& memory, const Sharding& sharding) {
       n += padded(spec(id).slice.local().numel());
     }
     const int64_t unit = kGrain * sharding.shards, total = std::max<int64_t>((n + unit - 1) / unit * unit, unit);
-    // One allocation per parameter, so that a plan names them; regions hand out neighbours, so together they are one tensor.
-    const auto lay_out = [&](std::vector<Tensor>& views, Purpose purpose, DType dtype, const char* what) {
-      Tensor first;
-      const auto take = [&](int64_t elements, const std::string& label) {
-        const Tensor t = memory[purpose].alloc(dtype, {elements}, label);
-        if (!first.defined()) first = t;
-        return t;
-      };
-      for (const ParamId id : b.params) {
-        const Shape shape = spec(id).slice.local();
-        const Tensor t = take(padded(shape.numel()), spec(id).name + what);
-        views[static_cast<size_t>(id)] = Tensor::contiguous(t.data, dtype, shape);
-      }
-      if (total > n) take(total - n, std::string("bucket padding") + what);
-      return Tensor::contiguous(first.data, dtype, {total});
-    };
-    b.weight = lay_out(weight_, Purpose::weight, precision_.weight, "");
-    b.grad = lay_out(grad_, Purpose::grad, precision_.grad, " gradient");
+    b.weight = lay_out(memory[Purpose::weight], b, total, precision_.weight, "", weight_);
+    if (use == ParamUse::weights) continue;
+    b.grad = lay_out(memory[Purpose::grad], b, total, precision_.grad, " gradient", grad_);
     b.own = part_of(total, sharding.shard, sharding.shards);
     const DType wide = precision_.weight == DType::f64 ? DType::f64 : DType::f32;
     Region& state = memory[Purpose::optimizer];
@@ -75,6 +58,22 @@ void ParamStore::place(Memory& memory, const Sharding& sharding) {
     b.m = state.alloc(precision_.moment, {b.own.count}, "first moments");
     b.v = state.alloc(precision_.moment, {b.own.count}, "second moments");
   }
+}
+
+// One tensor of `total` elements whose parts have the names of the bucket's parameters; views are those of the parameters.
+Tensor ParamStore::lay_out(Region& region, const Bucket& b, int64_t total, DType dtype, const std::string& what,
+                           std::vector<Tensor>& views) const {
+  std::vector<RegionEntry> parts;
+  int64_t rest = total;
+  const auto part = [&](const std::string& name, int64_t elements) {
+    parts.push_back({name + what, static_cast<size_t>(elements) * size_of(dtype)});
+    rest -= elements;
+  };
+  for (const ParamId id : b.params) part(spec(id).name, padded(spec(id).slice.local().numel()));
+  if (rest > 0) part("bucket padding", rest);
+  const Tensor all = region.alloc(dtype, {total}, fmt::format("bucket {}{}", &b - buckets_.data(), what), std::move(parts));
+  for (const ParamId id : b.params) views[static_cast<size_t>(id)] = all.rows(offset(id), total).viewed(spec(id).slice.local());
+  return all;
 }
 
 void ParamStore::make_units() {
@@ -91,6 +90,7 @@ void ParamStore::make_units() {
                                      .v = b.v.rows(x - own, y - own),
                                      .grad = b.grad.rows(x, y),
                                      .scale = {},
+                                     .step = {},
                                      .weight_sq = {}};
           units_.push_back({.param = id, .tensors = tensors, .map = run.map, .bucket = static_cast<int>(i), .counted = counted});
         }
@@ -111,18 +111,17 @@ void ParamStore::start(Ops& ops, uint64_t seed, const ParamSpec& s, Tensor t, co
 }
 
 void ParamStore::init(Ops& ops, uint64_t seed) const {
-  for (const Bucket& b : buckets_) {
-    for (const Tensor& t : {b.weight, b.grad, b.m, b.v}) ops.fill(t, 0);
-    if (precision_.master) ops.fill(b.master, 0);
-  }
+  for (const Bucket& b : buckets_)
+    for (const Tensor& t : {b.weight, b.grad, b.m, b.v, b.master})
+      if (t.defined()) ops.fill(t, 0);
   for (ParamId id = 0; id < size(); ++id) {
     const Slice& slice = spec(id).slice;
     for (const FlatRun& run : slice.flat_runs(0, slice.local().numel()))
-      start(ops, seed, spec(id), flat(weight(id), run.begin, run.end), run.map);
+      start(ops, seed, spec(id), weight(id).viewed({slice.local().numel()}).rows(run.begin, run.end), run.map);
   }
   // Weights are the same f32 values that a master holds, rounded to the nearest.
-  if (precision_.master)
-    for (const UpdateUnit& u : units_) start(ops, seed, spec(u.param), u.tensors.master, u.map);
+  for (const UpdateUnit& u : units_)
+    if (precision_.master) start(ops, seed, spec(u.param), u.tensors.master, u.map);
 }
 
 }  // namespace hlat

@@ -1,5 +1,6 @@
 // Weights, gradients and optimizer state in flat buckets. A bucket holds the parameters of neighbouring groups one after
 // the other, the same elements at the same places in weights and gradients, so one message reduces or gathers it.
+// A store for evaluation has weights only: no gradients, no optimizer state, nothing to update.
 // With optimizer sharding (ZeRO-1) each of `shards` ranks keeps the state of an equal flat range of every bucket.
 // Initial values are functions of (seed, name, global element) alone.
 #pragma once
@@ -20,9 +21,11 @@ struct Sharding {
   int64_t bucket_bytes = 32 << 20;  // a bucket is closed when its gradients reach this
 };
 
+enum class ParamUse : uint8_t { training, weights };
+
 struct Bucket {
   std::vector<ParamId> params;
-  Tensor weight, grad;  // (n)
+  Tensor weight, grad;  // (n); grad, own and the state only for training
   Part own;             // elements whose optimizer state is here
   Tensor master, m, v;  // (own.count); master undefined without one
   bool late = false;    // its gradients are complete only after the last action of a step (ParamSpec::late)
@@ -31,24 +34,25 @@ struct Bucket {
 // A run of elements of one parameter that this rank updates, in one optimizer call.
 struct UpdateUnit {
   ParamId param = -1;
-  AdamwTensors tensors;  // scale and weight_sq are filled in by the optimizer
+  AdamwTensors tensors;  // scale, step and weight_sq are filled in by the optimizer
   ElementMap map;
   int bucket = 0;
   bool counted = true;  // in global norms
 };
 
-enum class ParamUse : uint8_t { weights, training };
-
 class ParamStore {
  public:
-  ParamStore(std::vector<ParamSpec> specs, const Precision& precision, Memory& memory, const Sharding& sharding,
-             ParamUse use = ParamUse::training);
+  ParamStore(std::vector<ParamSpec> specs, const Precision& precision, Memory& memory, const Sharding& sharding, ParamUse use);
 
   int32_t size() const { return static_cast<int32_t>(specs_.size()); }
   const ParamSpec& spec(ParamId id) const { return specs_[static_cast<size_t>(id)]; }
   const Precision& precision() const { return precision_; }
   Tensor weight(ParamId id) const { return weight_[static_cast<size_t>(id)]; }
-  Tensor grad(ParamId id) const { return grad_[static_cast<size_t>(id)]; }
+  Tensor grad(ParamId id) const {
+    const Tensor& t = grad_[static_cast<size_t>(id)];
+    HLAT_CHECK(t.defined(), "gradient of {}: the store has weights only", spec(id).name);
+    return t;
+  }
 
   int64_t offset(ParamId id) const { return offset_[static_cast<size_t>(id)]; }  // of its first element in its bucket
 
@@ -62,7 +66,8 @@ class ParamStore {
 
  private:
   void plan_buckets(int64_t bucket_bytes);
-  void place(Memory& memory, const Sharding& sharding);
+  void place(Memory& memory, const Sharding& sharding, ParamUse use);
+  Tensor lay_out(Region& region, const Bucket& b, int64_t total, DType dtype, const std::string& what, std::vector<Tensor>& views) const;
   void make_units();
   void start(Ops& ops, uint64_t seed, const ParamSpec& spec, Tensor t, const ElementMap& map) const;
 

@@ -39,6 +39,13 @@ void* advance(void* data, int64_t elements, DType dtype) {
 
 }  // namespace
 
+Tensor Tensor::viewed(const Shape& as) const {
+  HLAT_CHECK(is_contiguous() && as.numel() <= numel(), "{} viewed as {}", str(), as.str());
+  Tensor t = contiguous(data, dtype, as);
+  t.allocation = allocation;
+  return t;
+}
+
 Tensor Tensor::rows(int64_t begin, int64_t end) const {
   HLAT_CHECK(rank() >= 1 && 0 <= begin && begin <= end && end <= dim(0), "rows [{}, {}) of {}", begin, end, str());
   Tensor t = *this;

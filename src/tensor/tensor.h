@@ -1,5 +1,6 @@
 // A trivially copyable, non-owning view of device memory. It never allocates, frees or touches the device.
-// Memory comes from a Region. A view from a measuring Region has no data and must not be dereferenced.
+// Memory comes from a Region, and every view says which of its allocations it lies in: a recorded op names its arguments by that.
+// A view from a measuring Region has no data and must not be dereferenced.
 #pragma once
 
 #include <array>
@@ -32,9 +33,12 @@ struct Shape {
   std::string str() const;
 };
 
+using AllocationId = uint32_t;  // see Region; 0: memory of no region
+
 struct Tensor {
   void* data = nullptr;
   DType dtype = DType::f32;
+  AllocationId allocation = 0;
   Shape shape;
   std::array<int64_t, 4> stride{};  // in elements
 
@@ -47,6 +51,8 @@ struct Tensor {
   size_t bytes() const { return static_cast<size_t>(numel()) * size_of(dtype); }
   bool is_contiguous() const;
 
+  // The first elements of a contiguous tensor in another shape.
+  Tensor viewed(const Shape& as) const;
   // Rows [begin, end) of the first dimension.
   Tensor rows(int64_t begin, int64_t end) const;
   // Columns [begin, end) of a matrix.

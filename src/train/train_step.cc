@@ -36,6 +36,7 @@ TrainStep::TrainStep(Executor& executor)
   scalars_.grad_sq = io.alloc(DType::f64, {units}, "gradient norms");
   scalars_.weight_sq = io.alloc(DType::f64, {units}, "parameter norms");
   scalars_.scale = io.alloc(executor.stat(), {1}, "clipping factor");
+  scalars_.step = io.alloc(DType::f64, {kAdamwStep}, "learning rate and step");
 }
 
 void TrainStep::load(const Action& a, BatchSource* source, StepResult& result) {
@@ -114,6 +115,7 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   StepResult result;
   const CommTime before = comm_time();
   ops_.fill(executor_.loss_sum(), 0);
+  optimizer_.begin_step(device_, scalars_, lr, step);
   result.checked = check && health_.due(step);
   sync_.begin_step(result.checked ? &health_ : nullptr);
   if (!run_graphs(source, result)) run_schedule(source, result);
@@ -124,7 +126,7 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   optimizer_.measure(ops_, params_, scalars_, total(kGradSq));
   sum_over_ranks(total(kGradSq), true, zero1);
   optimizer_.clip(ops_, scalars_, total(kGradSq));
-  update(step, lr);
+  update();
   // Losses are equal on all tp ranks of the last stage and zero on other stages.
   ops_.cast(total(kLoss), executor_.loss_sum());
   sum_over_ranks(total(kLoss), false, true);
@@ -149,9 +151,9 @@ void TrainStep::read_totals(int64_t step, StepResult& result) const {
 }
 
 // Bucket by bucket, so that the all-gather of one is overlapped with the update of the next.
-void TrainStep::update(int64_t step, double lr) {
+void TrainStep::update() {
   for (int b = 0; b < static_cast<int>(params_.buckets().size()); ++b) {
-    optimizer_.update(ops_, params_, scalars_, b, lr, step);
+    optimizer_.update(ops_, params_, scalars_, b);
     sync_.gather(b);
   }
   ops_.sum(total(kWeightSq), scalars_.weight_sq.rows(0, params_.counted_units()));

@@ -45,7 +45,7 @@ class TrainStep {
   GradientSums sums_of(const Action& a);
   void run_schedule(BatchSource* source, StepResult& result);
   bool run_graphs(BatchSource* source, StepResult& result);
-  void update(int64_t step, double lr);
+  void update();
   CommTime comm_time() const;
   Tensor total(size_t index) const;
   void sum_over_ranks(Tensor t, bool over_tp, bool over_dp);

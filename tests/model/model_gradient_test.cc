@@ -144,7 +144,7 @@ class LayerGradient : public testing::Test {
   template <class Forward, class Backward, class Reference>
   void check(std::vector<ParamSpec> specs, const Forward& forward, const Backward& backward, const Reference& reference) {
     RefOps ops(memory[Purpose::temp]);
-    ParamStore params(std::move(specs), f64_precision(), memory, {});
+    ParamStore params(std::move(specs), f64_precision(), memory, {}, ParamUse::training);
     draw_weights(params);
     Tape tape(memory, config.train.recompute);
     const AttentionShape shape{.batch = kBatch, .seq = kSeq, .heads = s.heads, .kv_heads = s.kv_heads, .head_dim = s.head_dim};

@@ -76,7 +76,7 @@ void Lab::run(const Body& body) {
   body(*ops_, test);
   backend_.sync();
   EXPECT_EQ(temp_.high_water(), measured.high_water());
-  EXPECT_EQ(temp_.used(), 0u);
+  EXPECT_EQ(temp_.mark(), 0u);
   body(ref_, View{&Twin::ref});
 }
 

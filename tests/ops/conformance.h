@@ -118,7 +118,7 @@ const Table& conformance_table();
 void add_linear_rows(Table& table);     // embed, matmul, add, rope
 void add_layer_rows(Table& table);      // rmsnorm, swiglu
 void add_attention_rows(Table& table);  // attention
-void add_loss_rows(Table& table);       // cross-entropy, sums, argmax, checksum
+void add_loss_rows(Table& table);       // cross-entropy, sums, checksum
 void add_optim_rows(Table& table);      // adamw
 
 }  // namespace hlat

@@ -81,7 +81,7 @@ std::vector<double> backward_magnitude(const Walk& walk, const Twin& dout, const
   return magnitude;
 }
 
-// Of heads that are then turned: an element is made of two.
+// With the inverse RoPE after it: an element is made of two.
 void add_partners(std::vector<double>& magnitude, const AttentionShape& s) {
   const auto head = static_cast<size_t>(s.head_dim), rotated = static_cast<size_t>(s.heads + s.kv_heads) * head;
   for (size_t row = 0; row < magnitude.size(); row += static_cast<size_t>(s.qkv_width()))
@@ -89,26 +89,26 @@ void add_partners(std::vector<double>& magnitude, const AttentionShape& s) {
       if ((i - row) % head < head / 2) magnitude[i] = magnitude[i + head / 2] = magnitude[i] + magnitude[i + head / 2];
 }
 
-void backward(Lab& lab, const AttentionShape& s, double std, bool turned) {
+void backward(Lab& lab, const AttentionShape& s, double std, bool inverse_rope) {
   const Twin qkv = lab.input({s.tokens(), s.qkv_width()}, "qkv", std), dout = lab.input({s.tokens(), s.out_width()}, "dout");
   const Twin exact_out = lab.output({s.tokens(), s.out_width()}), exact_lse = lab.stat({s.batch, s.heads, s.seq});
   lab.run([&](Ops& ops, const View& at) { ops.attention(at(exact_out), at(exact_lse), at(qkv), s); });
   const Twin out = lab.rounded(lab.dtype(), exact_out), lse = lab.rounded(DType::f32, exact_lse), dqkv = lab.output(qkv.ref.shape);
   const Twin table = lab.stat({s.seq, s.head_dim});
-  if (turned) {
+  if (inverse_rope) {
     lab.run([&](Ops& ops, const View& at) { ops.rope_table(at(table), 10000.0); });
     lab.adopt(table);
   }
   lab.run([&](Ops& ops, const View& at) {
-    ops.attention_bwd(at(dqkv), at(dout), at(out), at(lse), at(qkv), s, turned ? at(table) : Tensor{});
+    ops.attention_bwd(at(dqkv), at(dout), at(out), at(lse), at(qkv), s, inverse_rope ? at(table) : Tensor{});
   });
   const Walk walk{qkv, s};
   const auto lse_magnitude = to_f64(lse.mag);
   const double units = weight_units(walk, lse) + *std::max_element(lse_magnitude.begin(), lse_magnitude.end()) +
                        sum_units(s.seq * s.heads / s.kv_heads) + sum_units(s.head_dim);
   std::vector<double> magnitude = backward_magnitude(walk, dout, out, lse);
-  if (turned) add_partners(magnitude, s);
-  lab.expect("dqkv", dqkv, {.units = units + (turned ? 3 : 0), .magnitude = magnitude, .bf16_units = turned ? 3.0 : 2.0});
+  if (inverse_rope) add_partners(magnitude, s);
+  lab.expect("dqkv", dqkv, {.units = units + (inverse_rope ? 3 : 0), .magnitude = magnitude, .bf16_units = inverse_rope ? 3.0 : 2.0});
 }
 
 }  // namespace
@@ -124,7 +124,8 @@ void add_attention_rows(Table& table) {
       const std::string shape = fmt::format("b{} t{} h{}/{} e{} std {}", s.batch, s.seq, s.heads, s.kv_heads, s.head_dim, std);
       table.push_back({"attention", shape, [s, std](Lab& lab) { forward(lab, s, std); }});
       table.push_back({"attention_bwd", shape, [s, std](Lab& lab) { backward(lab, s, std, false); }});
-      if (s.head_dim % 2 == 0) table.push_back({"attention_bwd", shape + " turned", [s, std](Lab& lab) { backward(lab, s, std, true); }});
+      if (s.head_dim % 2 == 0)
+        table.push_back({"attention_bwd", shape + " inverse rope", [s, std](Lab& lab) { backward(lab, s, std, true); }});
     }
   }
 }

@@ -1,4 +1,4 @@
-// Rows of the vocabulary-parallel cross-entropy and of the reductions beside it: sums, argmax, checksums.
+// Rows of the vocabulary-parallel cross-entropy and of the reductions that follow it: sums, checksums.
 #include <algorithm>
 #include <cmath>
 
@@ -138,15 +138,6 @@ void checksum(Lab& lab, const Shape& shape) {
   lab.expect("out", out, {.rounded = false});
 }
 
-// Few distinct values, so ties are everywhere.
-void argmax(Lab& lab, int64_t n, int64_t vocab) {
-  std::vector<double> values = normals(n * vocab, "logits");
-  for (double& v : values) v = std::round(v * 2) - 100;
-  const Twin logits = lab.values({n, vocab}, values), out = i32_output(lab, n);
-  lab.run([&](Ops& ops, const View& at) { ops.argmax(at(out), at(logits)); });
-  lab.expect("out", out, {.rounded = false});
-}
-
 // The whole vocabulary in one go, from the logits to their gradient.
 void cross_entropy_whole(Lab& lab, int64_t n, int64_t vocab, double std) {
   const std::vector<int32_t> labels = some_targets(n, vocab);
@@ -180,7 +171,6 @@ void add_loss_rows(Table& table) {
     for (const double std : {1.0, 30.0})
       table.push_back({"cross_entropy_whole", fmt::format("n{} v{} std {}", s.n, s.vocab, std),
                        [=](Lab& lab) { cross_entropy_whole(lab, s.n, s.vocab, std); }});
-    table.push_back({"argmax", fmt::format("n{} v{}", s.n, s.vocab), [s](Lab& lab) { argmax(lab, s.n, s.vocab); }});
   }
   for (const auto& bounds : {std::vector<int64_t>{0, 7}, std::vector<int64_t>{0, 3, 4, 7}, std::vector<int64_t>{0, 500, 1000},
                              std::vector<int64_t>{0, 1, 300, 301, 999, 1000}})

@@ -15,14 +15,16 @@ struct AdamwCase {
   DType moment = DType::f32, grad = DType::f32;
   bool master = false;
   int64_t n = 1;
+  double lr = 0;
+  int64_t step = 1;
   AdamwScalars scalars;
   double scale = 1;
 };
 
 struct AdamwTwins {
-  Twin weight, master, m, v, grad, scale, weight_sq;
+  Twin weight, master, m, v, grad, scale, step, weight_sq;
   AdamwTensors at(const View& view) const {
-    return {view(weight), view(master), view(m), view(v), view(grad), view(scale), view(weight_sq)};
+    return {view(weight), view(master), view(m), view(v), view(grad), view(scale), view(step), view(weight_sq)};
   }
 };
 
@@ -45,6 +47,8 @@ AdamwTwins make_twins(Lab& lab, const AdamwCase& c) {
   t.v = lab.values(c.moment, {c.n}, v);
   t.grad = lab.values(c.grad, {c.n}, small(c.n, "g", 1e-2, c.n > 1));
   t.scale = lab.values(DType::f32, {1}, {c.scale});
+  const AdamwStep step = AdamwStep::of(c.lr, c.step, c.scalars.beta1, c.scalars.beta2);
+  t.step = lab.values(DType::f64, {kAdamwStep}, {step.lr, step.correction1, step.correction2_rsqrt, step.number});
   t.weight_sq = lab.output(DType::f64, {1});
   return t;
 }
@@ -55,8 +59,7 @@ struct Magnitudes {
 };
 
 Magnitudes magnitudes(const AdamwTwins& t, const AdamwCase& c) {
-  const double b1 = static_cast<double>(c.scalars.beta1), b2 = static_cast<double>(c.scalars.beta2),
-               step = static_cast<double>(c.scalars.step);
+  const double b1 = static_cast<double>(c.scalars.beta1), b2 = static_cast<double>(c.scalars.beta2), step = static_cast<double>(c.step);
   Magnitudes out;
   for (int64_t i = 0; i < c.n; ++i) {
     const double g = row(t.grad.mag)[i] * row(t.scale.mag)[0];
@@ -65,7 +68,7 @@ Magnitudes magnitudes(const AdamwTwins& t, const AdamwCase& c) {
     const double update = m / (1 - std::pow(b1, step)) / (std::sqrt(v / (1 - std::pow(b2, step))) + static_cast<double>(c.scalars.eps));
     out.m.push_back(8 * m);
     out.v.push_back(8 * v);
-    out.w.push_back(4 * w + 64 * static_cast<double>(c.scalars.lr) * update);
+    out.w.push_back(4 * w + 64 * c.lr * update);
   }
   return out;
 }
@@ -88,8 +91,9 @@ void expect_stochastic(const char* what, const Twin& t, const std::vector<double
   EXPECT_GE(chosen, t.test.numel() - t.test.numel() / 100 - 1) << what << ": not the noise of its key";
 }
 
-void expect_stored(Lab& lab, const char* what, const Twin& t, const std::vector<double>& units, const AdamwScalars& s, Noise purpose) {
-  const NoiseKey key{s.seed, s.stream, purpose, static_cast<uint32_t>(s.step)};
+void expect_stored(Lab& lab, const char* what, const Twin& t, const std::vector<double>& units, const AdamwCase& c, Noise purpose) {
+  const AdamwScalars& s = c.scalars;
+  const NoiseKey key{s.seed, s.stream, purpose, static_cast<uint32_t>(c.step)};
   if (t.test.dtype == DType::bf16 && s.rounding == Rounding::stochastic) {
     expect_stochastic(what, t, units, key, s.map);
   } else {
@@ -98,8 +102,9 @@ void expect_stored(Lab& lab, const char* what, const Twin& t, const std::vector<
 }
 
 // With a master the weight is exactly its rounding.
-void expect_rounded_master(const AdamwTwins& t, const AdamwScalars& s) {
-  const NoiseKey key{s.seed, s.stream, Noise::round_weight, static_cast<uint32_t>(s.step)};
+void expect_rounded_master(const AdamwTwins& t, const AdamwCase& c) {
+  const AdamwScalars& s = c.scalars;
+  const NoiseKey key{s.seed, s.stream, Noise::round_weight, static_cast<uint32_t>(c.step)};
   for (int64_t i = 0; i < t.weight.test.numel(); ++i) {
     const float master = t.master.test.as<float>()[i];
     const bf16 expected = s.rounding == Rounding::nearest ? to_bf16(master) : to_bf16_stochastic(master, noise_at(key, s.map.global(i)));
@@ -111,11 +116,11 @@ void adamw(Lab& lab, const AdamwCase& c) {
   const AdamwTwins t = make_twins(lab, c);
   const Magnitudes units = magnitudes(t, c);
   lab.run([&](Ops& ops, const View& at) { ops.adamw(t.at(at), c.scalars); });
-  expect_stored(lab, "m", t.m, units.m, c.scalars, Noise::round_moment1);
-  expect_stored(lab, "v", t.v, units.v, c.scalars, Noise::round_moment2);
+  expect_stored(lab, "m", t.m, units.m, c, Noise::round_moment1);
+  expect_stored(lab, "v", t.v, units.v, c, Noise::round_moment2);
   const Twin& own = c.master ? t.master : t.weight;
-  expect_stored(lab, c.master ? "master" : "weight", own, units.w, c.scalars, Noise::round_weight);
-  if (c.master) expect_rounded_master(t, c.scalars);
+  expect_stored(lab, c.master ? "master" : "weight", own, units.w, c, Noise::round_weight);
+  if (c.master) expect_rounded_master(t, c);
   double squares = 0;
   for (const double w : to_f64(own.test)) squares += w * w;
   *row(t.weight_sq.ref) = squares;
@@ -125,24 +130,22 @@ void adamw(Lab& lab, const AdamwCase& c) {
 struct Variant {
   const char* name;
   int64_t n;
+  double lr;
+  int64_t step;
   AdamwScalars scalars;
   double scale;
 };
 
 const std::vector<Variant> kVariants = {
-    {"first step, no decay", 1, {.lr = 1e-3f, .step = 1, .seed = 5, .stream = 6}, 1.0},
-    {"decay, clipped, shard",
-     37,
-     {.lr = 1e-2f, .eps = 1e-3f, .weight_decay = 0.1f, .step = 7, .seed = 5, .stream = 6, .map = {.first = 13}},
-     0.3},
+    {"first step, no decay", 1, 1e-3, 1, {.seed = 5, .stream = 6}, 1.0},
+    {"decay, clipped, shard", 37, 1e-2, 7, {.eps = 1e-3f, .weight_decay = 0.1f, .seed = 5, .stream = 6, .map = {.first = 13}}, 0.3},
     {"columns of a shard",
      1000,
-     {.lr = 1e-2f, .weight_decay = 0.1f, .step = 3, .seed = 5, .stream = 6, .map = {.first = 11, .run = 29, .stride = 101, .offset = 7}},
+     1e-2,
+     3,
+     {.weight_decay = 0.1f, .seed = 5, .stream = 6, .map = {.first = 11, .run = 29, .stride = 101, .offset = 7}},
      1.0},
-    {"late",
-     9001,
-     {.lr = 3e-4f, .beta1 = 0.8f, .beta2 = 0.99f, .weight_decay = 0.1f, .step = 100000, .seed = 8, .stream = 9, .map = {.first = 4}},
-     1e-2},
+    {"late", 9001, 3e-4, 100000, {.beta1 = 0.8f, .beta2 = 0.99f, .weight_decay = 0.1f, .seed = 8, .stream = 9, .map = {.first = 4}}, 1e-2},
 };
 
 }  // namespace
@@ -154,6 +157,8 @@ void add_optim_rows(Table& table) {
                   .grad = (bits & 2) ? DType::bf16 : DType::f32,
                   .master = (bits & 4) != 0,
                   .n = variant.n,
+                  .lr = variant.lr,
+                  .step = variant.step,
                   .scalars = variant.scalars,
                   .scale = variant.scale};
       c.scalars.rounding = (bits & 8) ? Rounding::stochastic : Rounding::nearest;

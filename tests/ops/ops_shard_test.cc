@@ -144,6 +144,7 @@ TEST_P(OpsShard, AdamwOfAPieceIsThatOfTheWhole) {
                      .v = memory_.zeros(type(2), shape),
                      .grad = memory_.random(type(4), shape, "g", 1e-2),
                      .scale = vector(DType::f32, {0.3}),
+                     .step = adamw_step(1e-3, 9),
                      .weight_sq = memory_.zeros(DType::f64, {1})};
       run([&](Ops& ops) { ops.fill(t.v, 1e-4); });
       AdamwTensors mine{.weight = take(t.weight, p),
@@ -152,8 +153,9 @@ TEST_P(OpsShard, AdamwOfAPieceIsThatOfTheWhole) {
                         .v = take(t.v, p),
                         .grad = take(t.grad, p),
                         .scale = t.scale,
+                        .step = t.step,
                         .weight_sq = memory_.from(DType::f64, {1}, {-1})};
-      AdamwScalars s{.lr = 1e-3f, .weight_decay = 0.1f, .step = 9, .rounding = Rounding::stochastic, .seed = 5, .stream = 6};
+      AdamwScalars s{.weight_decay = 0.1f, .rounding = Rounding::stochastic, .seed = 5, .stream = 6};
       run([&](Ops& ops) {
         s.map = {};
         ops.adamw(t, s);

@@ -1,4 +1,4 @@
-// Cross-entropy, norms, AdamW, argmax and checksums of the reference backend.
+// Cross-entropy, norms, AdamW and checksums of the reference backend.
 #include <algorithm>
 #include <cmath>
 
@@ -77,8 +77,8 @@ void RefOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor /*scr
   if (std::isnan(load_f64(t.scale, 0))) return store_f64(t.weight_sq, 0, std::nan(""));
   const double b1 = static_cast<double>(s.beta1);
   const double b2 = static_cast<double>(s.beta2);
-  const double lr = static_cast<double>(s.lr);
-  const double step = static_cast<double>(s.step);
+  const AdamwStep& at = *t.step.as<const AdamwStep>();
+  const double lr = at.lr, step = at.number;
   const double* old = t.master.defined() ? t.master.as<double>() : t.weight.as<double>();
   double squares = 0;
   for (int64_t i = 0; i < t.weight.numel(); ++i) {
@@ -96,13 +96,6 @@ void RefOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor /*scr
     squares += w * w;
   }
   row(t.weight_sq)[0] = squares;
-}
-
-void RefOps::do_argmax(Tensor out, Tensor logits) {
-  for (int64_t n = 0; n < logits.dim(0); ++n) {
-    const double* x = row(logits, n);
-    out.as<int32_t>()[n] = static_cast<int32_t>(std::max_element(x, x + logits.dim(1)) - x);
-  }
 }
 
 void RefOps::do_checksum(Tensor out, Tensor x, Tensor /*scratch*/) {

@@ -37,7 +37,6 @@ class RefOps : public Ops {
   void do_sum_squares(Tensor out, Tensor x, Tensor scratch) override;
   void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
   void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) override;
-  void do_argmax(Tensor out, Tensor logits) override;
   void do_checksum(Tensor out, Tensor x, Tensor scratch) override;
 };
 

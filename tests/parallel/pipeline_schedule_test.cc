@@ -24,6 +24,13 @@ struct Case {
   std::string name() const { return fmt::format("stages {} micros {} chunks {}", stages, micros, chunks); }
 };
 
+// Micro-batches in flight on a stage, counted once per chunk, at most. Reached exactly for one chunk or when stages divides micros.
+// Chunks are fullest at different times: the sum of Schedule::slots can be larger.
+int in_flight_bound(const Case& c, int stage) {
+  const int distance = c.stages - stage - 1;  // to the last stage
+  return c.chunks == 1 ? std::min(distance + 1, c.micros) : std::min(2 * distance + (c.chunks - 1) * c.stages + 1, c.micros * c.chunks);
+}
+
 void for_all_cases(const std::function<void(const Case&)>& test) {
   for (int stages = 1; stages <= 8; ++stages)
     for (int chunks = 1; chunks <= (stages > 1 ? 4 : 1); ++chunks)
@@ -234,19 +241,9 @@ TEST(PipelineSchedule, SlotsHoldOneMicroBatchAndAreAsFewAsPromised) {
     }
     EXPECT_TRUE(live.empty());
     EXPECT_EQ(schedule.slots, most);
-    const auto bound = static_cast<size_t>(in_flight_bound(stage, c.stages, c.micros, c.chunks));
+    const auto bound = static_cast<size_t>(in_flight_bound(c, stage));
     EXPECT_LE(in_flight, bound);
     EXPECT_TRUE(in_flight == bound || (c.chunks > 1 && c.micros % c.stages != 0)) << in_flight << " of " << bound;
-  });
-}
-
-TEST(PipelineSchedule, InFlightBoundIsTheKnownOne) {
-  for_all_cases([](const Case& c) {
-    for (int stage = 0; stage < c.stages; ++stage) {
-      const int bound = in_flight_bound(stage, c.stages, c.micros, c.chunks);
-      const int warm_up = 2 * (c.stages - stage - 1) + (c.chunks - 1) * c.stages;
-      EXPECT_EQ(bound, c.chunks == 1 ? std::min(c.stages - stage, c.micros) : std::min(warm_up + 1, c.micros * c.chunks));
-    }
   });
 }
 
@@ -269,7 +266,6 @@ TEST(PipelineSchedule, RefusesBrokenContracts) {
   EXPECT_THROW(make_schedule(0, 2, 0, 1), CheckFailed);
   EXPECT_THROW(make_schedule(0, 2, 1, 0), CheckFailed);
   EXPECT_THROW(make_schedule(0, 1, 1, 2), CheckFailed);
-  EXPECT_THROW(in_flight_bound(0, 1, 1, 2), CheckFailed);
 }
 
 }  // namespace

@@ -29,6 +29,12 @@ class OpsFixture : public ::testing::TestWithParam<TestBackend> {
   }
   Tensor vector(DType dtype, const std::vector<double>& v) { return memory_.from(dtype, {static_cast<int64_t>(v.size())}, v); }
 
+  // An AdamwStep where ops read it; of the default betas.
+  Tensor adamw_step(double lr, int64_t number) {
+    const AdamwStep s = AdamwStep::of(lr, number, AdamwScalars{}.beta1, AdamwScalars{}.beta2);
+    return vector(DType::f64, {s.lr, s.correction1, s.correction2_rsqrt, s.number});
+  }
+
   HostMemory memory_;
   Region temp_;
   std::unique_ptr<Ops> ops_;

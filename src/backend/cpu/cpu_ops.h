@@ -20,9 +20,6 @@ class CpuOps final : public Ops {
  public:
   CpuOps(Region& temp, const CpuOptions& options);
 
-  const CpuKernels& kernels() const { return kernels_; }
-  const Threads& threads() const { return threads_; }
-
   size_t matmul_scratch(const MatmulShape& s) const override;
   size_t attention_scratch(const AttentionShape& s, DType dtype, bool backward) const override;
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
@@ -52,7 +49,6 @@ class CpuOps final : public Ops {
   void do_sum_squares(Tensor out, Tensor x, Tensor scratch) override;
   void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
   void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) override;
-  void do_argmax(Tensor out, Tensor logits) override;
   void do_checksum(Tensor out, Tensor x, Tensor scratch) override;
 
  private:

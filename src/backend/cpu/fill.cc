@@ -1,4 +1,4 @@
-// Casts, constants, random numbers and argmax: simple loops, off the hot path but for casts.
+// Casts, constants and random numbers: simple loops, off the hot path but for casts.
 #include <cstring>
 
 #include "backend/cpu/cpu_ops.h"
@@ -67,19 +67,6 @@ void CpuOps::do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap
       }
     });
   });
-}
-
-void CpuOps::do_argmax(Tensor out, Tensor logits) {
-  const int64_t v = logits.dim(1);
-  for (int64_t n = 0; n < logits.dim(0); ++n) {
-    int64_t best = 0;
-    float top = 0;
-    for (int64_t i = 0; i < v; ++i) {
-      const float x = logits.dtype == DType::bf16 ? to_float(logits.as<bf16>()[n * v + i]) : logits.as<float>()[n * v + i];
-      if (i == 0 || x > top) top = x, best = i;
-    }
-    out.as<int32_t>()[n] = static_cast<int32_t>(best);
-  }
 }
 
 }  // namespace hlat

@@ -53,6 +53,7 @@ void CpuOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor /*scr
     *t.weight_sq.as<double>() = std::numeric_limits<double>::quiet_NaN();
     return;
   }
+  const AdamwStep& step = *t.step.as<const AdamwStep>();
   const auto key = philox_key({s.seed, s.stream});
   AdamwArgs args{};
   args.weight = t.weight.data;
@@ -61,17 +62,17 @@ void CpuOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor /*scr
   args.v = t.v.data;
   args.grad = t.grad.data;
   args.grad_scale = *t.scale.as<float>();
-  args.lr = s.lr;
+  args.lr = static_cast<float>(step.lr);
   args.beta1 = s.beta1;
   args.beta2 = s.beta2;
   args.eps = s.eps;
-  args.decay_factor = 1.0f - s.lr * s.weight_decay;
-  args.correction1 = static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(s.beta1), static_cast<double>(s.step))));
-  args.correction2_rsqrt = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(static_cast<double>(s.beta2), static_cast<double>(s.step))));
+  args.decay_factor = 1.0f - args.lr * s.weight_decay;
+  args.correction1 = static_cast<float>(step.correction1);
+  args.correction2_rsqrt = static_cast<float>(step.correction2_rsqrt);
   args.stochastic = s.rounding == Rounding::stochastic;
   args.key_weight[0] = key[0];
   args.key_weight[1] = key[1];
-  args.step = static_cast<uint32_t>(s.step);
+  args.step = static_cast<uint32_t>(static_cast<int64_t>(step.number));
   const auto kernel = kernels_.adamw[elem(t.weight.dtype)][elem(t.m.dtype)][elem(t.grad.dtype)];
   const int64_t n = t.weight.numel(), parts = sum_parts(n);
   std::array<double, kSumParts> part{};

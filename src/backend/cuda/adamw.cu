@@ -2,8 +2,6 @@
 // rounded for storage; stores round to nearest or with the noise of the global element. A thread does groups of four or eight
 // elements, half a Philox block or a whole one. Many tensors go into one launch. The squares of the stored weights are summed per block,
 // then over the blocks (reduce.cuh).
-#include <cmath>
-
 #include "backend/cuda/noise.cuh"
 #include "backend/cuda/reduce.cuh"
 
@@ -18,7 +16,7 @@ struct Item {
   const void* grad;
   int64_t n;
   ElementMap map;
-  float decay_factor;
+  float weight_decay;
   uint32_t key0, key1;
 };
 
@@ -27,11 +25,24 @@ struct AdamwArgs {
   int first[kBatch + 1];
   int count;
   const float* scale;
+  const AdamwStep* step;
   double* parts;
-  float beta1, beta2, eps, rate, correction2_rsqrt;
-  uint32_t step;
+  float beta1, beta2, eps;
 };
 static_assert(sizeof(AdamwArgs) <= 4096, "the arguments of a kernel");
+
+// What a thread needs of the step, in f32.
+struct StepScalars {
+  float scale, rate, correction2_rsqrt, decay_factor;
+  uint32_t number;
+};
+
+// Every operation rounds by itself: contracted to a fused one it would have other bits.
+__device__ inline StepScalars scalars_of(const AdamwStep& s, float scale, float weight_decay) {
+  const float lr = static_cast<float>(s.lr);
+  return {scale, __fmul_rn(lr, static_cast<float>(s.correction1)), static_cast<float>(s.correction2_rsqrt),
+          __fsub_rn(1.0f, __fmul_rn(lr, weight_decay)), static_cast<uint32_t>(static_cast<int64_t>(s.number))};
+}
 
 template <bool Vectors, class T, int N>
 __device__ inline void load_group(float (&v)[N], const T* p, int count) {
@@ -91,7 +102,7 @@ __device__ inline double sum_of_squares(const float (&w)[N], int count) {
 
 // Elements [e, e + count) of an item; returns the sum of the squares of what is now the master, or the weight without one.
 template <class W, class M, class G, int N, bool Vectors, bool Stochastic>
-__device__ inline double update(const AdamwArgs& args, const Item& a, float scale, int64_t e, int count) {
+__device__ inline double update(const AdamwArgs& args, const Item& a, const StepScalars& s, int64_t e, int count) {
   W* weight = static_cast<W*>(a.weight) + e;
   M *m1 = static_cast<M*>(a.m) + e, *m2 = static_cast<M*>(a.v) + e;
   float w[N], m[N], v[N], g[N];
@@ -104,21 +115,21 @@ __device__ inline double update(const AdamwArgs& args, const Item& a, float scal
     load_group<Vectors>(w, weight, count);
 #pragma unroll
   for (int j = 0; j < N; ++j) {
-    const float d = g[j] * scale;
+    const float d = g[j] * s.scale;
     m[j] = args.beta1 * m[j] + (1.0f - args.beta1) * d;
     v[j] = args.beta2 * v[j] + (1.0f - args.beta2) * (d * d);
-    w[j] = w[j] * a.decay_factor - __fdividef(args.rate * m[j], sqrt_fast(v[j]) * args.correction2_rsqrt + args.eps);
+    w[j] = w[j] * s.decay_factor - __fdividef(s.rate * m[j], sqrt_fast(v[j]) * s.correction2_rsqrt + args.eps);
   }
   const Group group = Stochastic ? group_at<N>(a.map, e) : Group{};
-  const Store<M, N, Vectors, Stochastic> moment{a, args.step, e, count, group};
+  const Store<M, N, Vectors, Stochastic> moment{a, s.number, e, count, group};
   moment(m1, m, Noise::round_moment1);
   moment(m2, v, Noise::round_moment2);
   double squares = 0;
   if (a.master != nullptr) {
-    Store<float, N, Vectors, false>{a, args.step, e, count, group}(a.master + e, w, Noise::round_weight);
+    Store<float, N, Vectors, false>{a, s.number, e, count, group}(a.master + e, w, Noise::round_weight);
     squares = sum_of_squares(w, count);
   }
-  Store<W, N, Vectors, Stochastic>{a, args.step, e, count, group}(weight, w, Noise::round_weight);
+  Store<W, N, Vectors, Stochastic>{a, s.number, e, count, group}(weight, w, Noise::round_weight);
   return a.master != nullptr ? squares : sum_of_squares(w, count);
 }
 
@@ -133,12 +144,13 @@ __global__ void __launch_bounds__(kBlock) adamw_kernel(const __grid_constant__ A
   }
   const Share share = share_of(args.first, args.count);
   const Item a = args.item[share.item];
+  const StepScalars s = scalars_of(*args.step, scale, a.weight_decay);
   double squares = 0;
   for (int64_t e = (int64_t{share.block} * kBlock + threadIdx.x) * N; e < a.n; e += int64_t{share.blocks} * kBlock * N) {
     if (Vectors && e + N <= a.n)
-      squares += update<W, M, G, N, Vectors, Stochastic>(args, a, scale, e, N);
+      squares += update<W, M, G, N, Vectors, Stochastic>(args, a, s, e, N);
     else
-      squares += update<W, M, G, N, false, Stochastic>(args, a, scale, e, a.n - e < N ? static_cast<int>(a.n - e) : N);
+      squares += update<W, M, G, N, false, Stochastic>(args, a, s, e, a.n - e < N ? static_cast<int>(a.n - e) : N);
   }
   const double total = block_sum(squares, shared);
   if (threadIdx.x == 0) args.parts[blockIdx.x] = total;
@@ -147,7 +159,7 @@ __global__ void __launch_bounds__(kBlock) adamw_kernel(const __grid_constant__ A
 template <class W, class M, class G>
 void run_adamw(const AdamwArgs& a, bool vectors, bool stochastic, cudaStream_t stream) {
   constexpr bool kHalf = sizeof(W) == 2 && sizeof(M) == 2 && sizeof(G) == 2;
-  constexpr int N = kHalf ? 8 : 4;  // a master, where there is one, has wide moments beside it
+  constexpr int N = kHalf ? 8 : 4;  // a master, where there is one, has wide moments with it
   auto kernel = vectors ? adamw_kernel<W, M, G, N, true, false> : adamw_kernel<W, M, G, N, false, false>;
   if constexpr (sizeof(W) == 2 || sizeof(M) == 2)
     if (stochastic) kernel = vectors ? adamw_kernel<W, M, G, N, true, true> : adamw_kernel<W, M, G, N, false, true>;
@@ -157,7 +169,7 @@ void run_adamw(const AdamwArgs& a, bool vectors, bool stochastic, cudaStream_t s
 bool vectors_fit(const AdamwTensors& t) { return aligned({t.weight.data, t.master.data, t.m.data, t.v.data, t.grad.data}); }
 
 Item item_of(const AdamwTensors& t, const AdamwScalars& s) {
-  const DeviceKey key = device_key({.seed = s.seed, .stream = s.stream, .step = static_cast<uint32_t>(s.step)});
+  const auto key = philox_key({.seed = s.seed, .stream = s.stream});
   return {.weight = t.weight.data,
           .master = t.master.defined() ? t.master.as<float>() : nullptr,
           .m = t.m.data,
@@ -165,26 +177,23 @@ Item item_of(const AdamwTensors& t, const AdamwScalars& s) {
           .grad = t.grad.data,
           .n = t.weight.numel(),
           .map = s.map,
-          .decay_factor = 1.0f - s.lr * s.weight_decay,
-          .key0 = key.key0,
-          .key1 = key.key1};
+          .weight_decay = s.weight_decay,
+          .key0 = key[0],
+          .key1 = key[1]};
 }
 
 void run_batch(std::span<const AdamwItem> items, double* parts, cudaStream_t stream) {
   const AdamwTensors& t = items[0].tensors;
   const AdamwScalars& s = items[0].scalars;
-  const double step = static_cast<double>(s.step);
   AdamwArgs args{.item = {},
                  .first = {},
                  .count = static_cast<int>(items.size()),
                  .scale = t.scale.as<float>(),
+                 .step = t.step.as<const AdamwStep>(),
                  .parts = parts,
                  .beta1 = s.beta1,
                  .beta2 = s.beta2,
-                 .eps = s.eps,
-                 .rate = s.lr * static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(s.beta1), step))),
-                 .correction2_rsqrt = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(static_cast<double>(s.beta2), step))),
-                 .step = static_cast<uint32_t>(s.step)};
+                 .eps = s.eps};
   Fold fold{.out = {}, .parts = parts, .first = {}, .count = args.count};
   for (size_t i = 0; i < items.size(); ++i) {
     args.item[i] = item_of(items[i].tensors, items[i].scalars);

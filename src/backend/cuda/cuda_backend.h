@@ -32,7 +32,7 @@ class CudaBackend final : public Backend {
   std::string device_id() const override;
 
   int index() const;
-  void* stream() const;  // the cudaStream_t that all work is ordered by, for libraries that put work of their own beside it
+  void* stream() const;  // the cudaStream_t that all work is ordered by, for libraries that overlap work of their own with it
 
  private:
   std::unique_ptr<CudaDevice> device_;

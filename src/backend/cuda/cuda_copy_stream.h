@@ -1,4 +1,4 @@
-// Copies of one GPU beside its work: a stream of their own, and events as the marks in the work.
+// Copies of one GPU, overlapped with its work: a stream of their own, and events as the marks in the work.
 #pragma once
 
 #include <cuda_runtime_api.h>

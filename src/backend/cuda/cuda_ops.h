@@ -60,7 +60,8 @@ class CudaOps final : public Ops {
   }
   void do_attention_bwd_rope(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, AttentionShape s,
                              Tensor scratch) override {
-    if (!context_->attention.turns_back(s, qkv.dtype)) return Ops::do_attention_bwd_rope(dqkv, dout, out, lse, qkv, rope, s, scratch);
+    if (!context_->attention.fuses_inverse_rope(s, qkv.dtype))
+      return Ops::do_attention_bwd_rope(dqkv, dout, out, lse, qkv, rope, s, scratch);
     context_->attention.backward(dqkv, dout, out, lse, qkv, s, scratch, rope);
   }
   void do_swiglu(Tensor y, Tensor gu) override;
@@ -80,7 +81,6 @@ class CudaOps final : public Ops {
   void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
   void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) override;
   void do_adamw_each(std::span<const AdamwItem> items, Tensor scratch) override;
-  void do_argmax(Tensor out, Tensor logits) override;
   void do_checksum(Tensor out, Tensor x, Tensor scratch) override;
 
  private:

@@ -98,11 +98,11 @@ __device__ inline void registers_fewer() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
 }
 
-// A tile as wgmma reads it. Along rows of 64: the next 8 rows are 1024 bytes on. `beside`: bytes to the next 64 columns, for products
-// that take the columns as m or n.
-__device__ inline uint64_t tile_of(uint32_t address, uint32_t beside = 16) {
+// A tile as wgmma reads it. Along rows of 64: the next 8 rows are 1024 bytes on. `column_stride`: bytes to the next 64 columns, for
+// products that take the columns as m or n.
+__device__ inline uint64_t tile_of(uint32_t address, uint32_t column_stride = 16) {
   constexpr uint64_t kRest = uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
-  return kRest | ((address >> 4) + (beside >> 4 << 16));  // an address has 18 bits where blocks form no clusters
+  return kRest | ((address >> 4) + (column_stride >> 4 << 16));  // an address has 18 bits where blocks form no clusters
 }
 
 __device__ inline void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }

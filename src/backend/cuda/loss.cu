@@ -1,8 +1,6 @@
-// Cross-entropy over a shard of the vocabulary, and argmax: one block per row, every logit read once.
+// Cross-entropy over a shard of the vocabulary: one block per row, every logit read once.
 // partial: each thread carries a running maximum and the sum of exponentials relative to it; pairs are merged in a fixed order.
 // bwd: softmax minus one-hot, element by element, in place where asked.
-#include <climits>
-
 #include "backend/cuda/softmax.cuh"
 
 namespace hlat {
@@ -93,40 +91,6 @@ __global__ void ce_bwd_kernel(T* dlogits, const T* logits, const float* stats, c
   }
 }
 
-struct Best {
-  float value;
-  int32_t index;
-};
-
-__device__ inline Best better(const Best& a, const Best& b) {
-  return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a;
-}
-
-template <class T, int N>
-__global__ void argmax_kernel(int32_t* out, const T* logits, int64_t width) {
-  __shared__ Best shared[kWarp];
-  const T* x = logits + blockIdx.x * width;
-  Best mine{-INFINITY, INT_MAX};
-  for (int64_t i = int64_t{threadIdx.x} * N; i < width; i += int64_t{blockDim.x} * N) {
-    float v[N];
-    load(v, x + i);
-#pragma unroll
-    for (int j = 0; j < N; ++j) mine = better(mine, {v[j], static_cast<int32_t>(i) + j});
-  }
-  const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
-  const auto fold = [&] {
-#pragma unroll
-    for (int d = kWarp / 2; d > 0; d /= 2)
-      mine = better(mine, {__shfl_xor_sync(0xffffffffu, mine.value, d), __shfl_xor_sync(0xffffffffu, mine.index, d)});
-  };
-  fold();
-  if (lane == 0) shared[warp] = mine;
-  __syncthreads();
-  mine = lane < warps ? shared[lane] : Best{-INFINITY, INT_MAX};
-  fold();
-  if (threadIdx.x == 0) out[blockIdx.x] = mine.index == INT_MAX ? 0 : mine.index;  // only NaN: none is better
-}
-
 }  // namespace
 
 void CudaOps::do_cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) {
@@ -161,17 +125,6 @@ void CudaOps::do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, 
       const dim3 grid(static_cast<unsigned>(ceil_div(width, int64_t{kBlock} * n())), static_cast<unsigned>(std::min<int64_t>(rows, 65535)));
       launch(ce_bwd_kernel<T, n()>, grid, kBlock, stream(), dlogits.as<T>(), logits.as<T>(), stats.as<float>(), targets.as<int32_t>(), rows,
              width, first, static_cast<float>(scale));
-    });
-  });
-}
-
-void CudaOps::do_argmax(Tensor out, Tensor logits) {
-  if (logits.dim(0) == 0) return;
-  with_type(logits.dtype, [&](auto t) {
-    using T = decltype(t);
-    with_width<kVector<T>>(logits.dim(1) % kVector<T> == 0 && aligned({logits.data}), [&](auto n) {
-      launch(argmax_kernel<T, n()>, grid_of(logits.dim(0), 1), std::min(kRowBlock, row_threads(logits.dim(1) / n(), 1)), stream(),
-             out.as<int32_t>(), logits.as<T>(), logits.dim(1));
     });
   });
 }

@@ -42,7 +42,6 @@ class NullOps : public Ops {
   void do_sum_squares(Tensor, Tensor, Tensor) override {}
   void do_clip_scale(Tensor, Tensor, double) override {}
   void do_adamw(const AdamwTensors&, const AdamwScalars&, Tensor) override {}
-  void do_argmax(Tensor, Tensor) override {}
   void do_checksum(Tensor, Tensor, Tensor) override {}
 
  private:

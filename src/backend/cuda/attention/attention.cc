@@ -55,7 +55,7 @@ void CudaAttention::backward(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, T
                              Tensor rope) {
   if (by_hopper(s, qkv.dtype))
     return HLAT_CUDA(hopper_attention_bwd(stream_, own_call(s, qkv, out, lse, dout, dqkv), rope.as<float>(), scratch.data));
-  HLAT_CHECK(!rope.defined(), "attention_bwd on CUDA: {} is not turned", dqkv.str());
+  HLAT_CHECK(!rope.defined(), "attention_bwd on CUDA: no fused inverse RoPE for {}", dqkv.str());
   if (by_cudnn(s, qkv.dtype, true)) return cudnn_->backward(dqkv, dout, out, lse, qkv, s, scratch);
   OwnAttention call = own_call(s, qkv, out, lse, dout, dqkv);
   call.delta = scratch.as<float>();

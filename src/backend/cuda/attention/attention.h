@@ -22,9 +22,9 @@ class CudaAttention {
   // Exact; the first question about a shape builds cuDNN's plan for it.
   size_t scratch(const AttentionShape& s, DType dtype, bool backward) const;
   void forward(Tensor out, Tensor lse, Tensor qkv, const AttentionShape& s, Tensor scratch);
-  // With rope, where turns_back(): dq and dk turned back by the table's angles.
+  // With rope, where fuses_inverse_rope(): then the inverse RoPE of dq and dk, before they are rounded.
   void backward(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, const AttentionShape& s, Tensor scratch, Tensor rope = {});
-  bool turns_back(const AttentionShape& s, DType dtype) const { return by_hopper(s, dtype); }
+  bool fuses_inverse_rope(const AttentionShape& s, DType dtype) const { return by_hopper(s, dtype); }
 
   std::string describe() const;  // "cuDNN 9.19.0", "own kernels (without cuDNN: ...)"
   // Who computes a shape: "Hopper", "cuDNN", "own: what cuDNN said".

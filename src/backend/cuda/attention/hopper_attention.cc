@@ -62,7 +62,7 @@ bool describe(CUtensorMap& map, const void* qkv, int64_t first_head, const OwnAt
                    CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-// Turns, and the number of blocks that started: integers that begin as zeros.
+// Semaphores, and the number of blocks that started: integers that begin as zeros.
 int64_t counters_of(int64_t batch, int64_t heads, int64_t padded, int64_t head_dim) {
   return batch * heads * padded / hopper::queries_of(static_cast<int>(head_dim)) * 2 + 1;
 }
@@ -92,7 +92,7 @@ cudaError_t hopper_attention_bwd(cudaStream_t stream, const OwnAttention& x, con
   c.dq = static_cast<float*>(scratch);
   c.lse = c.dq + stats * x.head_dim;
   c.delta = c.lse + stats;
-  c.turns = reinterpret_cast<int*>(c.delta + stats);
+  c.dq_semaphore = reinterpret_cast<int*>(c.delta + stats);
   c.dqkv = x.dqkv;
   c.rope = rope;
   if (!describe(c.q, x.qkv, 0, x, x.heads, row, queries) || !describe(c.k, x.qkv, x.heads, x, x.kv_heads, row, kKeys) ||
@@ -100,8 +100,8 @@ cudaError_t hopper_attention_bwd(cudaStream_t stream, const OwnAttention& x, con
       !describe(c.dout, x.dout, 0, x, x.heads, x.heads * x.head_dim, queries))
     return cudaErrorInvalidValue;
   const int64_t counters = counters_of(x.batch, x.heads, padded, x.head_dim);
-  c.started = c.turns + counters - 1;
-  cudaError_t error = cudaMemsetAsync(c.turns, 0, static_cast<size_t>(counters) * sizeof(int), stream);
+  c.started = c.dq_semaphore + counters - 1;
+  cudaError_t error = cudaMemsetAsync(c.dq_semaphore, 0, static_cast<size_t>(counters) * sizeof(int), stream);
   if (error == cudaSuccess) error = hopper::prepare(stream, x, c);
   if (error == cudaSuccess) error = hopper::go_over_keys(stream, x, c);
   return error == cudaSuccess ? hopper::finish(stream, x, c) : error;

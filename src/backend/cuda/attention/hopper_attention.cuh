@@ -21,9 +21,9 @@ __device__ __nv_bfloat16* gradient_at(const BackwardCall& c, int64_t batch, int6
   return static_cast<__nv_bfloat16*>(c.dqkv) + ((batch * c.seq + token) * heads + head) * kHead;
 }
 
-// Turns elements i and i + E/2 of two neighbouring columns back, by the angles that a row of the table has from `angle` on.
+// The inverse RoPE of elements i and i + E/2 of two neighbouring columns, with the angles that a row of the table has from `angle` on.
 template <int kHead>
-__device__ void turn_back(float2& x, float2& y, const float* angle) {
+__device__ void inverse_rope(float2& x, float2& y, const float* angle) {
   const float2 cosine = *reinterpret_cast<const float2*>(angle), sine = *reinterpret_cast<const float2*>(angle + kHead / 2);
   const float2 first = make_float2(x.x * cosine.x + y.x * sine.x, x.y * cosine.y + y.y * sine.y);
   y = make_float2(y.x * cosine.x - x.x * sine.x, y.y * cosine.y - x.y * sine.y);

@@ -20,14 +20,14 @@ struct BackwardCall {
   float scale;
   float *lse, *delta;  // (B, H, padded); lse in powers of two
   float* dq;           // (B, H, tiles of queries, 2, kPart), a part in the order of the registers that made it
-  int* turns;          // (B, H, tiles of queries, 2), zeros
+  int* dq_semaphore;   // (B, H, tiles of queries, 2), zeros
   int* started;        // blocks, 0
   void* dqkv;
   const float* rope;  // (T, E) cosines, then sines; or null
 };
 
 // In this order. First delta = dout . out and lse in powers of two, by head; past the end of a sequence such that weights become 0. Last
-// dq from its sums: scaled, turned back, to bf16, into rows of dqkv.
+// dq from its sums: scaled, inverse RoPE, to bf16, into rows of dqkv.
 cudaError_t prepare(cudaStream_t stream, const OwnAttention& x, const BackwardCall& c);
 cudaError_t go_over_keys(cudaStream_t stream, const OwnAttention& x, const BackwardCall& c);
 cudaError_t finish(cudaStream_t stream, const OwnAttention& x, const BackwardCall& c);

@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(128) finish_kernel(const __grid_constant__ Bac
     for (int i = 0; i < kHalf; ++i) {
       float2 x = half == 0 ? make_float2(low[i].x, low[i].y) : make_float2(low[i].z, low[i].w);
       float2 y = half == 0 ? make_float2(high[i].x, high[i].y) : make_float2(high[i].z, high[i].w);
-      if (c.rope != nullptr && inside) turn_back<kHead>(x, y, c.rope + token * kHead + 8 * i + column);
+      if (c.rope != nullptr && inside) inverse_rope<kHead>(x, y, c.rope + token * kHead + 8 * i + column);
       packed[0][i] = pack_bf16(x.x * c.scale, x.y * c.scale);
       packed[1][i] = pack_bf16(y.x * c.scale, y.y * c.scale);
     }

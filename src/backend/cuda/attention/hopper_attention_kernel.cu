@@ -7,9 +7,9 @@
 //   dq = ds^T k  (ds through shared memory, since it sums over all keys of the block)
 // Two warpgroups compute, 64 keys each. A third has one warp that loads tiles by TMA and two that add dq to a sum in global memory, in f32.
 //
-// Blocks of different keys add to the same dq. They take turns, lower keys first, by a counter for each tile of queries: sums have one
+// Blocks of different keys add to the same dq, lower keys first, one after the other by a semaphore for each tile of queries: sums have one
 // order, and equal calls give equal bits. Blocks are numbered as they start and take lower keys first, so that whoever is waited for is
-// under way; all walk the same way, so that turns are rarely waited for.
+// under way; all walk the same way, so that semaphores are rarely waited for.
 #include "backend/cuda/attention/hopper_attention.cuh"
 
 namespace hlat::hopper {
@@ -80,7 +80,7 @@ __device__ void load(const BackwardCall& c, uint32_t s, const Walk<kHead>& walk)
   }
 }
 
-// Adds what warpgroup `who` computes of dq, when it is this block's turn.
+// Adds what warpgroup `who` computes of dq, when the blocks of lower keys have added theirs.
 template <int kHead>
 __device__ void add_queries(const BackwardCall& c, uint32_t s, const Walk<kHead>& walk, int who) {
   using At = Shared<kHead>;
@@ -94,10 +94,10 @@ __device__ void add_queries(const BackwardCall& c, uint32_t s, const Walk<kHead>
     if (walk.block == 0) {
       store_bytes(c.dq + part * kPart, from, kPart * 4);
     } else {
-      int turn;
+      int added;  // blocks
       do {
-        asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(turn) : "l"(c.turns + part) : "memory");
-      } while (turn != walk.block);
+        asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(added) : "l"(c.dq_semaphore + part) : "memory");
+      } while (added != walk.block);
       publish_global();
       add_floats(c.dq + part * kPart, from, kPart * 4);
     }
@@ -105,7 +105,7 @@ __device__ void add_queries(const BackwardCall& c, uint32_t s, const Walk<kHead>
     stores_wait_read();
     barrier_arrive(s + At::dq_free + 8 * buffer);
     stores_wait();
-    asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(c.turns + part), "r"(walk.block + 1) : "memory");
+    asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(c.dq_semaphore + part), "r"(walk.block + 1) : "memory");
   }
 }
 
@@ -114,16 +114,16 @@ __device__ inline uint32_t piece_at(int row, int piece, int rows) {
   return piece / 8 * rows * kTileRow + row * kTileRow + ((piece % 8) ^ (row % 8)) * 16;
 }
 
-// Rows from token `first` on, which lie as a product leaves them.
+// The inverse RoPE of rows from token `first` on, which lie as a product leaves them.
 template <int kHead>
-__device__ void turn_rows_back(const BackwardCall& c, float (&x)[kHead / 2], int64_t first) {
+__device__ void inverse_rope_rows(const BackwardCall& c, float (&x)[kHead / 2], int64_t first) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int i = 0; i < kHead / 4; i += 2) {
     const int64_t token = first + threadIdx.x % 128 / 32 * 16 + lane / 4 + i / 2 % 2 * 8;
     if (token >= c.seq) continue;
     float2 low = make_float2(x[i], x[i + 1]), high = make_float2(x[i + kHead / 4], x[i + kHead / 4 + 1]);
-    turn_back<kHead>(low, high, c.rope + token * kHead + i / 4 * 8 + lane % 4 * 2);
+    inverse_rope<kHead>(low, high, c.rope + token * kHead + i / 4 * 8 + lane % 4 * 2);
     x[i] = low.x, x[i + 1] = low.y, x[i + kHead / 4] = high.x, x[i + kHead / 4 + 1] = high.y;
   }
 }
@@ -283,7 +283,7 @@ __device__ __forceinline__ void compute(const BackwardCall& c, uint32_t s, const
   const int64_t first = static_cast<int64_t>(walk.block) * kKeys + 64 * who, head = c.heads + walk.kv;
   const uint32_t through = s + At::dq + last * kPart * 4;
   store_rows<kHead>(c, dv, 1, through, walk.batch, first, head + c.kv_heads);
-  if (c.rope != nullptr) turn_rows_back<kHead>(c, dk, first);
+  if (c.rope != nullptr) inverse_rope_rows<kHead>(c, dk, first);
   store_rows<kHead>(c, dk, c.scale, through, walk.batch, first, head);
 }
 

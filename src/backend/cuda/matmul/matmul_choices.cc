@@ -47,7 +47,7 @@ std::optional<std::pair<std::string, MatmulChoice>> parse(const std::string& lin
   }
 }
 
-// An exclusive lock on a file beside the choices. Without one (a file system without locks) the rename alone keeps the file whole.
+// An exclusive lock on a file next to the choices. Without one (a file system without locks) the rename alone keeps the file whole.
 class FileLock {
  public:
   explicit FileLock(const std::string& path) : fd_(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {

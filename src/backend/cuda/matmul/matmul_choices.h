@@ -3,7 +3,7 @@
 //
 // One text file, one line per choice: key, algorithm (64 bytes in hex), workspace, microseconds, checksum of the line. The key names
 // device, multiprocessors, library version, shape, layouts and types, so a file from elsewhere only holds keys nobody asks for. Lines
-// that are broken are dropped. A change is written beside the file and renamed over it, under a lock: of several ranks that measured
+// that are broken are dropped. A change is written next to the file and renamed over it, under a lock: of several ranks that measured
 // the same shape the first decides, and the others take its choice.
 #pragma once
 
