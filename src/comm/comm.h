@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/part.h"
+#include "base/part.h"
 #include "tensor/region.h"
 #include "tensor/tensor.h"
 

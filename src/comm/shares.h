@@ -1,7 +1,7 @@
 // Where each rank's rows lie in a tensor whose rows (first dimension) are shared by part_of.
 #pragma once
 
-#include "comm/part.h"
+#include "base/part.h"
 #include "tensor/tensor.h"
 
 namespace hlat {

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "comm/part.h"
+#include "base/part.h"
 
 namespace hlat {
 
