@@ -57,9 +57,14 @@ StepBench bench_step(const Config& config, Backend& backend, Comm& world, int lo
     runner.init_weights();
     const EmbeddedCorpus corpus(config.data.seed);
     const Mixture mixture = single_source(corpus);
-    const int64_t share = config.train.global_batch / mesh.shape().dp;
-    Loader loader(Lanes(mixture, config.train.global_batch, config.train.seq_len), mesh.coord().dp * share, share, {});
-    const auto fill = [&](int64_t first, int32_t* in, int32_t* out) { loader.fill(first, config.train.micro_batch, in, out); };
+    const Part own = part_of(config.train.global_batch, mesh.coord().dp, mesh.shape().dp);
+    Loader loader(Lanes(mixture, config.train.global_batch, config.train.seq_len), own, {});
+    Batch batch(config.train.micro_batch, config.train.seq_len);
+    const auto fill = [&](int64_t first, int32_t* in, int32_t* out) {
+      loader.fill(first - own.begin, batch);
+      std::copy(batch.inputs.begin(), batch.inputs.end(), in);
+      std::copy(batch.targets.begin(), batch.targets.end(), out);
+    };
     runner.step(1, 1e-4, fill);  // touches the memory, makes the library's kernels
     ops->reset_cost();
     ops->set_timing(per_op);

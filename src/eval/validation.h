@@ -1,11 +1,10 @@
-// The held-out rows and what the model makes of them. Rows are read once, before training: each is the first of its own lane over the
-// held-out documents, so it starts with a document, and they are the same in every run, stage and layout.
+// What a mean loss over the held-out rows says: perplexity, and bits per byte of the text behind the tokens.
 #pragma once
 
 #include <limits>
-#include <vector>
+#include <optional>
 
-#include "data/dataset.h"
+#include "data/held_out.h"
 #include "parallel/mesh.h"
 #include "train/step_runner.h"
 
@@ -17,23 +16,22 @@ struct ValidationResult {
   double bits_per_byte = std::numeric_limits<double>::quiet_NaN();  // of the text behind the tokens
 };
 
+// Of a mean loss over `tokens` targets, which `bytes` of text stand behind.
+ValidationResult validation_result(double loss, int64_t tokens, double bytes);
+
 class Validation {
  public:
   // Collective: all ranks read the rows of their replica.
   Validation(const Config& config, const Dataset& data, const Mesh& mesh);
 
-  ValidationResult run(StepRunner& runner) const;  // collective
-  int64_t rows() const { return rows_; }
-  double bytes() const { return bytes_; }
+  ValidationResult run(StepRunner& runner);  // collective
 
  private:
-  int64_t rows_, first_, seq_len_, micro_batch_;
-  std::vector<int32_t> tokens_;  // (rows of this replica, T + 1)
-  double bytes_ = 0;             // of text behind the targets of all rows
+  int64_t rows_;  // of all replicas
+  Part own_;
+  HeldOutRows held_out_;
+  Batch batch_;
+  double bytes_;  // of text behind the targets of all rows
 };
-
-// Bytes of the text behind the targets of a row that starts with a document; `parts` as Lanes::read_row gives them.
-size_t target_bytes(const Tokenizer& tokenizer, const SpecialTokens& special, const std::vector<int32_t>& row,
-                    const std::vector<RowPart>& parts);
 
 }  // namespace hlat

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "base/format.h"
@@ -43,18 +44,8 @@ class Tally {
   int64_t tokens_ = 0;
 };
 
-// The rows of this rank's replica. Stages in the middle of a pipeline read no tokens and have no loader.
-std::unique_ptr<Loader> make_loader(const Config& config, const Dataset& data, const Mesh& mesh) {
-  if (!mesh.first_stage() && !mesh.last_stage()) return nullptr;
-  const int64_t share = config.train.global_batch / mesh.shape().dp;
-  return std::make_unique<Loader>(Lanes(data.train(), config.train.global_batch, config.train.seq_len), mesh.coord().dp * share, share,
-                                  data.loader_options());
-}
-
-Ledger read_ledger(const Dataset& data, const Loader* loader, const Mesh& mesh) {
-  const std::vector<LaneState> states = loader == nullptr ? std::vector<LaneState>{} : loader->states();
-  return ledger_of(data.train(), states, [&](double v) { return sum_over(mesh.along(Axis::dp), v); });
-}
+// The rows of this rank's replica. Stages in the middle of a pipeline read no tokens.
+Part own_lanes(const Config& config, const Mesh& mesh) { return part_of(config.train.global_batch, mesh.coord().dp, mesh.shape().dp); }
 
 }  // namespace
 
@@ -79,12 +70,13 @@ class Run {
         planned_(device_, plan.memory),
         ops_(backend.make_ops(planned_.memory()[Purpose::temp])),
         runner_(config, precision_of(config.train.precision), mesh, planned_.memory(), *ops_, &device_),
+        batch_(config.train.micro_batch, config.train.seq_len),
         tally_(config.train.steps) {
     runner_.init_weights();
     plan_.executed_flops_per_step = sum_over(mesh, plan.executed_flops_per_step);
     plan_.peak_flops = sum_over(mesh, plan.peak_flops);
     if (data.validates()) validation_.emplace(config, data, mesh);
-    loader_ = make_loader(config, data, mesh);
+    if (mesh.first_stage() || mesh.last_stage()) batches_ = std::make_unique<TrainBatches>(data, own_lanes(config, mesh));
   }
 
   void step(int64_t step) {
@@ -93,7 +85,10 @@ class Run {
     int64_t micro = 0;
     const auto fill = [&](int64_t first, int32_t* inputs, int32_t* targets) {
       if (out_.progress != nullptr) out_.progress->first_step(micro++, runner_.micros());
-      floor += on_grid(loader_->fill(first, config_.train.micro_batch, inputs, targets));
+      batches_->read(first - own_lanes(config_, mesh_).begin, batch_);
+      std::copy(batch_.inputs.begin(), batch_.inputs.end(), inputs);
+      std::copy(batch_.targets.begin(), batch_.targets.end(), targets);
+      floor += on_grid(batches_->entropy().value_or(std::numeric_limits<double>::quiet_NaN()));
     };
     const int64_t end = config_.optim.schedule_steps > 0 ? config_.optim.schedule_steps : config_.train.steps;
     const double lr = learning_rate(config_.optim, step, end);
@@ -116,8 +111,8 @@ class Run {
     TrainSummary summary;
     tally_.finish(summary, plan_, tokens_per_step());
     summary.validation = validated_;
-    summary.floor = data_.floor();
-    summary.ledger = read_ledger(data_, loader_.get(), mesh_);
+    summary.floor = data_.floor().value_or(std::numeric_limits<double>::quiet_NaN());
+    if (batches_) summary.ledger = batches_->ledger([&](double v) { return sum_over(mesh_.along(Axis::dp), v); });
     summary.planned = plan_.memory;
     summary.used = planned_.memory().high_water();
     if (out_.folder != nullptr && mesh_.shape().tp == 1 && mesh_.shape().pp == 1)
@@ -179,7 +174,8 @@ class Run {
   std::unique_ptr<Ops> ops_;
   StepRunner runner_;
   std::optional<Validation> validation_;
-  std::unique_ptr<Loader> loader_;
+  std::unique_ptr<TrainBatches> batches_;
+  Batch batch_;
   Tally tally_;
   ValidationResult validated_;  // the latest
 };

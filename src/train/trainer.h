@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/ledger.h"
+#include "data/train_batches.h"
 #include "eval/validation.h"
 #include "record/progress.h"
 #include "record/run_folder.h"
