@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "data/train_batches.h"
 
 namespace hlat {
 namespace {
@@ -54,13 +55,13 @@ double loader_rate(const Dataset& data, int threads, double seconds) {
   const DataIdentity id = data.identity();
   LoaderOptions options = data.loader_options();
   options.workers = threads;
-  Loader loader(Lanes(data.train(), id.lanes, id.seq_len), 0, id.lanes, options);
-  std::vector<int32_t> inputs(static_cast<size_t>(id.seq_len)), targets(inputs.size());
+  TrainBatches batches(id, data.train(), {.begin = 0, .count = id.lanes}, options);
+  Batch row(1, id.seq_len);
   // What lies ready at the start was read before the clock ran.
-  for (int64_t i = 0; i < options.prefetch * id.lanes; ++i) loader.fill(i % id.lanes, 1, inputs.data(), targets.data());
+  for (int64_t i = 0; i < options.prefetch * id.lanes; ++i) batches.read(i % id.lanes, row);
   const auto start = Clock::now();
   int64_t rows = 0;
-  for (; seconds_since(start) < seconds; ++rows) loader.fill(rows % id.lanes, 1, inputs.data(), targets.data());
+  for (; seconds_since(start) < seconds; ++rows) batches.read(rows % id.lanes, row);
   return static_cast<double>(rows * id.seq_len) / seconds_since(start);
 }
 

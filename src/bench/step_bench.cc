@@ -33,14 +33,13 @@ class EmbeddedRows : public BatchSource {
   EmbeddedRows(const Config& config, const Mesh& mesh)
       : corpus_(config.data.seed),
         mixture_(single_source(corpus_)),
-        own_(part_of(config.train.global_batch, mesh.coord().dp, mesh.shape().dp)),
-        loader_(Lanes(mixture_, config.train.global_batch, config.train.seq_len), own_.begin, own_.count, {}) {}
-  void read(int64_t first, Batch& b) override { loader_.fill(own_.begin + first, b.rows, b.inputs.data(), b.targets.data()); }
+        loader_(Lanes(mixture_, config.train.global_batch, config.train.seq_len),
+                part_of(config.train.global_batch, mesh.coord().dp, mesh.shape().dp), {}) {}
+  void read(int64_t first, Batch& batch) override { loader_.fill(first, batch); }
 
  private:
   EmbeddedCorpus corpus_;
   Mixture mixture_;
-  Part own_;
   Loader loader_;
 };
 

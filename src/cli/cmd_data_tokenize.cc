@@ -115,7 +115,7 @@ class LineWorker {
   std::vector<int32_t> ids_;
 };
 
-struct Batch {
+struct LineBatch {
   std::vector<std::string> lines;
   std::vector<std::string> results;
   std::vector<std::string> problems;
@@ -130,7 +130,7 @@ void run_lines(const Tokenizer& tokenizer, const Args& args, Input& input) {
   bool first = true;
   size_t done = 0;
   for (bool more = true; more;) {
-    Batch batch;
+    LineBatch batch;
     std::string line;
     for (size_t bytes = 0; bytes < kBatchBytes && (more = input.line(line)); bytes += batch.lines.back().size())
       batch.lines.push_back(line);

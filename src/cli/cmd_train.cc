@@ -29,7 +29,7 @@ struct Args {
 std::string summary_text(const Config& config, const TrainSummary& s) {
   std::string text = fmt::format("\ntrained {} step{} in {}\n", s.steps, s.steps == 1 ? "" : "s", format_duration(s.seconds));
   text += fmt::format("  final loss   {:.4f} (mean of the last {})", s.loss, s.loss_steps);
-  text += s.floor == s.floor ? fmt::format(", floor {:.4f}: {:+.1f}%\n", s.floor, 100.0 * (s.loss / s.floor - 1.0)) : "\n";
+  text += s.floor ? fmt::format(", floor {:.4f}: {:+.1f}%\n", *s.floor, 100.0 * (s.loss / *s.floor - 1.0)) : "\n";
   const ValidationResult& v = s.validation;
   if (v.loss == v.loss)
     text += fmt::format("  held out     loss {:.4f}, perplexity {:.2f}, {:.4f} bits per byte\n", v.loss, v.perplexity, v.bits_per_byte);
@@ -45,7 +45,7 @@ std::string summary_text(const Config& config, const TrainSummary& s) {
 nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s) {
   return {{"steps", s.steps},
           {"loss", s.loss},
-          {"floor", s.floor},  // null when it is not known
+          {"floor", s.floor ? nlohmann::ordered_json(*s.floor) : nlohmann::ordered_json()},  // null when it is not known
           {"val_loss", s.validation.loss},
           {"val_ppl", s.validation.perplexity},
           {"val_bpb", s.validation.bits_per_byte},

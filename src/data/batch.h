@@ -2,6 +2,7 @@
 // rank's own; who reads from it counts rows from 0. Ranks that hold the same rows (tensor parallelism) have one source between them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -14,6 +15,12 @@ struct Batch {
 
   Batch(int64_t rows_, int64_t seq_len_)
       : rows(rows_), seq_len(seq_len_), inputs(static_cast<size_t>(rows_ * seq_len_)), targets(static_cast<size_t>(rows_ * seq_len_)) {}
+
+  // A row is a stretch of text of T + 1 tokens: each but the last is an input, each but the first a target.
+  void set_row(int64_t row, const int32_t* tokens) {
+    std::copy_n(tokens, seq_len, inputs.begin() + row * seq_len);
+    std::copy_n(tokens + 1, seq_len, targets.begin() + row * seq_len);
+  }
 };
 
 class BatchSource {

@@ -101,20 +101,6 @@ DataState DataState::parse(std::string_view text) try {
   fail("the saved data position cannot be used: {}", e.what());
 }
 
-DataState state_of(const DataIdentity& identity, const Mixture& mixture, const std::vector<SourceRecord>& earlier, int64_t first_lane,
-                   std::vector<LaneState> states) {
-  DataState s{.identity = identity, .sources = {}, .segments = {}, .first_lane = first_lane, .lanes = std::move(states)};
-  for (const DocumentSource* source : mixture.sources)
-    if (source != nullptr) s.sources.push_back({source->name(), source->documents(), source->identity()});
-  s.sources.insert(s.sources.end(), earlier.begin(), earlier.end());
-  HLAT_CHECK(s.sources.size() == mixture.sources.size(), "{} records for {} sources", s.sources.size(), mixture.sources.size());
-  for (const Segment& g : mixture.segments)
-    if (g.from_step <= s.step()) s.segments.push_back(g);
-  for (const LaneState& l : s.lanes)
-    HLAT_CHECK(l.rows == s.lanes.front().rows, "lanes have served {} and {} rows", l.rows, s.lanes.front().rows);
-  return s;
-}
-
 DataState join(std::vector<DataState> parts) {
   HLAT_CHECK(!parts.empty(), "no states to join");
   std::sort(parts.begin(), parts.end(), [](const DataState& a, const DataState& b) { return a.first_lane < b.first_lane; });

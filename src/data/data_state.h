@@ -41,24 +41,7 @@ struct DataState {
   bool operator==(const DataState&) const = default;
 };
 
-// The state of lanes [first_lane, first_lane + states.size()), which have served the same number of rows. `earlier` are records of
-// sources that the mixture no longer has.
-DataState state_of(const DataIdentity& identity, const Mixture& mixture, const std::vector<SourceRecord>& earlier, int64_t first_lane,
-                   std::vector<LaneState> states);
-
 // The states of ranks that share the lanes, put together.
 DataState join(std::vector<DataState> parts);
-
-// A run that goes on: `mixture` has the sources of `fresh`, then those that only the state knows. Weights and sources may have
-// changed; that begins a segment. Anything else that differs from the saved run is an Error that names it.
-struct Resumed {
-  Mixture mixture;
-  std::vector<SourceRecord> earlier;  // as state_of wants them
-  std::vector<LaneState> lanes;       // all
-};
-Resumed resume(const DataIdentity& identity, const Mixture& fresh, DataState state);
-
-// Neighbours with equal weights become one segment.
-void append_segment(std::vector<Segment>& segments, Segment next);
 
 }  // namespace hlat

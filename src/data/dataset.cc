@@ -1,7 +1,7 @@
 #include "data/dataset.h"
 
 #include <algorithm>
-#include <limits>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/format.h"
@@ -26,16 +26,23 @@ std::vector<Segment> segments_of(const Config& c) {
   return list;
 }
 
-uint64_t count_held_out(const FileSource& source, double share) {
-  if (share <= 0) return 0;
-  uint64_t count = 0;
-  for (uint64_t i = 0; i < source.documents(); ++i) count += is_validation(source.hash(i), share) ? 1 : 0;
-  return count;
-}
-
 }  // namespace
 
-Dataset::Dataset(const Config& config, int threads)
+std::string DatasetFacts::save() const {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Source& s : sources) list.push_back({{"files", s.files}, {"held_out", s.held_out}});
+  return list.dump();
+}
+
+DatasetFacts DatasetFacts::parse(std::string_view text) try {
+  DatasetFacts facts;
+  for (const nlohmann::json& j : nlohmann::json::parse(text)) facts.sources.push_back({j.at("files"), j.at("held_out")});
+  return facts;
+} catch (const nlohmann::json::exception& e) {
+  fail("the facts about the data cannot be read: {}", e.what());
+}
+
+Dataset::Dataset(const Config& config, int threads, const DatasetFacts* verified)
     : loader_{.workers = config.data.workers > 0 ? static_cast<int>(config.data.workers) : std::clamp(threads / 4, 1, 16),
               .prefetch = config.data.prefetch},
       lanes_(config.train.global_batch),
@@ -45,7 +52,7 @@ Dataset::Dataset(const Config& config, int threads)
     loaded_ = load_tokenizer(d.tokenizer);
     tokenizer_ = loaded_.get();
     choose_special(d);
-    open_files(d, threads);
+    open_files(d, threads, verified);
   } else if (d.embedded) {
     corpus_ = std::make_unique<EmbeddedCorpus>(d.seed);
     tokenizer_ = &corpus_->tokenizer();
@@ -72,15 +79,40 @@ void Dataset::choose_special(const DataConfig& d) {
   if (!special_.bos) throw UsageError(fmt::format("data.bos = true: the tokenizer {} has no begin-of-text token", d.tokenizer));
 }
 
-void Dataset::open_files(const DataConfig& d, int threads) {
-  for (const SourceConfig& s : d.sources) {
-    const ReaderOptions options{.field = s.field, .cache_dir = d.cache_dir, .bad_share = d.bad_share, .threads = threads};
+void Dataset::open_files(const DataConfig& d, int threads, const DatasetFacts* verified) {
+  HLAT_CHECK(verified == nullptr || verified->sources.size() == d.sources.size(), "facts of {} sources for {}", verified->sources.size(),
+             d.sources.size());
+  for (size_t i = 0; i < d.sources.size(); ++i) {
+    const SourceConfig& s = d.sources[i];
+    const DatasetFacts::Source* known = verified == nullptr ? nullptr : &verified->sources[i];
+    ReaderOptions options{.field = s.field, .cache_dir = d.cache_dir, .bad_share = d.bad_share, .threads = threads, .work = &work_};
+    const std::vector<std::string> paths = match_files(s.path);
+    if (known != nullptr && known->files.size() != paths.size())
+      fail("source {}: {} files match {}, but {} did in the process that opened them first: they changed during start-up", s.id(),
+           paths.size(), s.path, known->files.size());
     std::vector<std::unique_ptr<DocumentFile>> files;
-    for (const std::string& path : match_files(s.path)) files.push_back(open_documents(path, options));
+    for (size_t f = 0; f < paths.size(); ++f) {
+      if (known != nullptr) options.verified = known->files[f];
+      files.push_back(open_documents(paths[f], options));
+    }
     sources_.push_back(std::make_unique<FileSource>(s.id(), std::move(files), *tokenizer_, special_));
     if (sources_.back()->documents() == 0) fail("source {}: there is no document in {}", s.id(), s.path);
-    held_out_.push_back(count_held_out(*sources_.back(), d.validation));
+    held_out_.push_back(known != nullptr ? known->held_out : count_held_out(*sources_.back(), d.validation));
   }
+}
+
+uint64_t Dataset::count_held_out(const FileSource& source, double share) {
+  if (share <= 0) return 0;
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < source.documents(); ++i) count += is_validation(source.hash(i), share) ? 1 : 0;
+  work_.documents_walked += source.documents();
+  return count;
+}
+
+DatasetFacts Dataset::facts() const {
+  DatasetFacts facts;
+  for (size_t i = 0; i < sources_.size(); ++i) facts.sources.push_back({.files = sources_[i]->identity(), .held_out = held_out_[i]});
+  return facts;
 }
 
 void Dataset::make_mixtures(const Config& config) {
@@ -122,7 +154,7 @@ DataIdentity Dataset::identity() const {
           .seq_len = seq_len_};
 }
 
-double Dataset::floor() const { return corpus_ ? corpus_->entropy_per_token() : std::numeric_limits<double>::quiet_NaN(); }
+std::optional<double> Dataset::floor() const { return corpus_ ? corpus_->entropy() : std::nullopt; }
 
 std::string Dataset::describe() const {
   std::string text = fmt::format("tokenizer: {}", tokenizer_->describe());

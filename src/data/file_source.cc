@@ -12,6 +12,12 @@ constexpr uint64_t kLookAhead = 4096;  // bytes behind a piece, for the search o
 
 }  // namespace
 
+std::string text_of(const Tokenizer& tokenizer, const SpecialTokens& special, std::span<const int32_t> ids) {
+  if (!ids.empty() && special.bos && ids.front() == *special.bos) ids = ids.subspan(1);
+  if (!ids.empty() && ids.back() == special.eos) ids = ids.first(ids.size() - 1);
+  return ids.empty() ? "" : tokenizer.decode(ids);
+}
+
 // One thread's encoder and text buffer.
 class FileReader : public DocumentReader {
  public:

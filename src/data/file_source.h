@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct SpecialTokens {
   int32_t eos = 0;
   std::optional<int32_t> bos;
 };
+
+// The text of tokens of one document, without those special tokens at its ends.
+std::string text_of(const Tokenizer& tokenizer, const SpecialTokens& special, std::span<const int32_t> ids);
 
 class FileSource : public DocumentSource {
  public:

@@ -1,7 +1,6 @@
 #include "data/lanes.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "base/error.h"
@@ -73,7 +72,7 @@ void Lanes::ensure_token(size_t lane, size_t segment, Readers& readers) {
 }
 
 // Reads T + 1 tokens and leaves the lane on the last of them, which is the next row's first input.
-double Lanes::read_row(int64_t lane_index, Readers& readers, int32_t* row, std::vector<RowPart>* parts) {
+std::optional<double> Lanes::read_row(int64_t lane_index, Readers& readers, int32_t* row, std::vector<RowPart>* parts) {
   HLAT_CHECK(lane_index >= 0 && lane_index < lanes(), "lane {} of {}", lane_index, lanes());
   const auto lane = static_cast<size_t>(lane_index);
   Lane& l = lanes_[lane];
@@ -83,7 +82,7 @@ double Lanes::read_row(int64_t lane_index, Readers& readers, int32_t* row, std::
   // A document that goes on from the last row counts among those of this one.
   l.in_row.clear();
   if (at.source != LaneState::kNone) l.in_row.push_back(mixture_.sources[at.source]->hash(current_document(lane)));
-  double sum = 0;
+  std::optional<double> surprisal = 0.0;
   for (int64_t t = 0; t <= seq_len_;) {
     ensure_token(lane, segment, readers);
     const int64_t left = static_cast<int64_t>(l.piece.tokens.size() - at.offset), n = std::min(left, seq_len_ + 1 - t);
@@ -91,9 +90,9 @@ double Lanes::read_row(int64_t lane_index, Readers& readers, int32_t* row, std::
     std::copy_n(l.piece.tokens.begin() + begin, n, row + t);
     const int64_t first = t == 0 ? 1 : 0;  // the row's first token is no target
     if (l.piece.surprisals.empty())
-      sum = std::numeric_limits<double>::quiet_NaN();
-    else
-      sum = std::accumulate(l.piece.surprisals.begin() + begin + first, l.piece.surprisals.begin() + begin + n, sum);
+      surprisal.reset();
+    else if (surprisal)
+      surprisal = std::accumulate(l.piece.surprisals.begin() + begin + first, l.piece.surprisals.begin() + begin + n, *surprisal);
     if (parts != nullptr)
       parts->push_back({.source = at.source,
                         .document = l.document,
@@ -107,7 +106,7 @@ double Lanes::read_row(int64_t lane_index, Readers& readers, int32_t* row, std::
     at.counts[segment * sources + at.source].tokens += served;
   }
   ++at.rows;
-  return sum;
+  return surprisal;
 }
 
 void Lanes::restore(int64_t lane, LaneState state) {

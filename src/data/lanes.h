@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "data/mixture.h"
@@ -50,10 +51,10 @@ class Lanes {
  public:
   Lanes(const Mixture& mixture, int64_t lanes, int64_t seq_len);
 
-  // The next row of a lane, T + 1 tokens; the lane moves on. Returns the sum of the targets' surprisals in nats, NaN when a source
-  // does not know them. It assumes the whole document so far is known, so it is a floor for the loss of rows that start inside
-  // a document. `parts`, where asked for, tells where the tokens come from.
-  double read_row(int64_t lane, Readers& readers, int32_t* row /* (T + 1) */, std::vector<RowPart>* parts = nullptr);
+  // The next row of a lane, T + 1 tokens; the lane moves on. Returns the sum of the targets' surprisals in nats where all its sources
+  // know them. It assumes the whole document so far is known, so it is a floor for the loss of rows that start inside a document.
+  // `parts`, where asked for, tells where the tokens come from.
+  std::optional<double> read_row(int64_t lane, Readers& readers, int32_t* row /* (T + 1) */, std::vector<RowPart>* parts = nullptr);
 
   int64_t lanes() const { return static_cast<int64_t>(lanes_.size()); }
   int64_t seq_len() const { return seq_len_; }

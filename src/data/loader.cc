@@ -1,23 +1,20 @@
 #include "data/loader.h"
 
-#include <algorithm>
-#include <chrono>
-
 #include "base/error.h"
 
 namespace hlat {
 
-Loader::Loader(Lanes lanes, int64_t first, int64_t count, const LoaderOptions& options)
+Loader::Loader(Lanes lanes, Part own, const LoaderOptions& options)
     : lanes_(std::move(lanes)),
-      first_(first),
+      own_(own),
       prefetch_(static_cast<uint64_t>(options.prefetch)),
-      queues_(static_cast<size_t>(count)),
-      rows_(row_bytes(count, lanes_.seq_len(), options) / sizeof(int32_t)) {
-  HLAT_CHECK(first >= 0 && count > 0 && first + count <= lanes_.lanes() && options.prefetch > 0 && options.workers > 0,
-             "lanes [{}, {}) of {}, {} rows ahead, {} workers", first, first + count, lanes_.lanes(), options.prefetch, options.workers);
+      queues_(static_cast<size_t>(own.count)),
+      rows_(row_bytes(own.count, lanes_.seq_len(), options) / sizeof(int32_t)) {
+  HLAT_CHECK(own.begin >= 0 && own.count > 0 && own.end() <= lanes_.lanes() && options.prefetch > 0 && options.workers > 0,
+             "lanes [{}, {}) of {}, {} rows ahead, {} workers", own.begin, own.end(), lanes_.lanes(), options.prefetch, options.workers);
   for (size_t i = 0; i < queues_.size(); ++i) {
     queues_[i].ring.resize(prefetch_);
-    queues_[i].taken = lanes_.state(first + static_cast<int64_t>(i));
+    queues_[i].taken = lanes_.state(own.begin + static_cast<int64_t>(i));
   }
   for (int i = 0; i < options.workers; ++i) readers_.emplace_back(lanes_.mixture());
   try {
@@ -67,56 +64,53 @@ void Loader::work(Readers& readers) {
     if (stopping_) return;
     q->busy = true;
     const uint64_t number = q->produced;
-    const int64_t lane = first_ + (q - queues_.data());
+    const int64_t lane = own_.begin + (q - queues_.data());
     lock.unlock();
-    const auto start = std::chrono::steady_clock::now();
-    Slot slot;
+    ReadyRow ready;
     std::exception_ptr error;
     try {
-      slot.surprisal = lanes_.read_row(lane, readers, row(*q, number));
-      slot.after = lanes_.state(lane);
+      ready.surprisal = lanes_.read_row(lane, readers, row(*q, number));
+      ready.after = lanes_.state(lane);
     } catch (...) {
       error = std::current_exception();
     }
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     lock.lock();
-    worker_s_ += seconds;
     q->busy = false;
     q->error = error;
     if (!error) {
-      q->ring[number % prefetch_] = std::move(slot);
+      q->ring[number % prefetch_] = std::move(ready);
       ++q->produced;
     }
     ready_.notify_all();
   }
 }
 
-double Loader::take(Queue& q, int32_t* inputs, int32_t* targets) {
+std::optional<double> Loader::take(Queue& q, int64_t row_of_batch, Batch& batch) {
   {
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [&] { return q.produced > q.consumed || q.error; });
     if (q.produced == q.consumed) std::rethrow_exception(q.error);
   }
-  // No worker touches the slot of a row that lies ready.
-  const int32_t* tokens = row(q, q.consumed);
-  std::copy_n(tokens, lanes_.seq_len(), inputs);
-  std::copy_n(tokens + 1, lanes_.seq_len(), targets);
+  // No worker touches a row that lies ready.
+  batch.set_row(row_of_batch, row(q, q.consumed));
   const std::lock_guard lock(mutex_);
-  Slot& slot = q.ring[q.consumed % prefetch_];
-  q.taken = std::move(slot.after);
+  ReadyRow& ready = q.ring[q.consumed % prefetch_];
+  q.taken = std::move(ready.after);
   ++q.consumed;
   work_.notify_one();
-  return slot.surprisal;
+  return ready.surprisal;
 }
 
-double Loader::fill(int64_t first, int64_t count, int32_t* inputs, int32_t* targets) {
-  HLAT_CHECK(first >= first_ && count > 0 && first + count <= first_ + static_cast<int64_t>(queues_.size()),
-             "lanes [{}, {}) of a loader of lanes [{}, {})", first, first + count, first_, first_ + static_cast<int64_t>(queues_.size()));
-  const int64_t width = lanes_.seq_len();
-  double sum = 0;
-  for (int64_t i = 0; i < count; ++i)
-    sum += take(queues_[static_cast<size_t>(first - first_ + i)], inputs + i * width, targets + i * width);
-  return sum / static_cast<double>(count * width);
+std::optional<double> Loader::fill(int64_t first, Batch& batch) {
+  HLAT_CHECK(first >= 0 && batch.rows > 0 && first + batch.rows <= own_.count && batch.seq_len == lanes_.seq_len(),
+             "rows [{}, {}) of {} tokens from a loader of {} lanes with rows of {}", first, first + batch.rows, batch.seq_len, own_.count,
+             lanes_.seq_len());
+  std::optional<double> sum = 0.0;
+  for (int64_t i = 0; i < batch.rows; ++i) {
+    const std::optional<double> surprisal = take(queues_[static_cast<size_t>(first + i)], i, batch);
+    sum = sum && surprisal ? std::optional(*sum + *surprisal) : std::nullopt;
+  }
+  return sum ? std::optional(*sum / static_cast<double>(batch.rows * batch.seq_len)) : std::nullopt;
 }
 
 std::vector<LaneState> Loader::states() const {
@@ -126,9 +120,11 @@ std::vector<LaneState> Loader::states() const {
   return list;
 }
 
-double Loader::worker_s() const {
+uint64_t Loader::rows_read() const {
   const std::lock_guard lock(mutex_);
-  return worker_s_;
+  uint64_t sum = 0;
+  for (const Queue& q : queues_) sum += q.produced;
+  return sum;
 }
 
 }  // namespace hlat

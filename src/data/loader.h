@@ -7,9 +7,12 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "base/part.h"
+#include "data/batch.h"
 #include "data/lanes.h"
 
 namespace hlat {
@@ -21,29 +24,28 @@ struct LoaderOptions {
 
 class Loader {
  public:
-  // Serves lanes [first, first + count) of `lanes`, from where they stand.
-  Loader(Lanes lanes, int64_t first, int64_t count, const LoaderOptions& options);
+  // Serves the `own` of `lanes`, from where they stand.
+  Loader(Lanes lanes, Part own, const LoaderOptions& options);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next row of each of lanes [first, first + count) of the global batch; waits for it where it is not ready. Returns the mean
-  // surprisal of the targets as Lanes::read_row means it. For one thread.
-  double fill(int64_t first, int64_t count, int32_t* inputs /* (count, T) */, int32_t* targets /* (count, T) */);
+  // Rows of the batch are the next ones of lanes [first, first + batch.rows) of the served, counted from 0; waits for those that are not
+  // ready. Returns the mean surprisal of the targets where Lanes::read_row knows it. For one thread.
+  std::optional<double> fill(int64_t first, Batch& batch);
 
-  int64_t first_lane() const { return first_; }
   std::vector<LaneState> states() const;  // of the served lanes, after the rows that fill() has given
-  double worker_s() const;                // time all workers spent on reading
+  uint64_t rows_read() const;             // by the workers, those that lie ready included
 
   static size_t row_bytes(int64_t lanes, int64_t seq_len, const LoaderOptions& options);  // of the queue
 
  private:
-  struct Slot {
-    double surprisal = 0;
+  struct ReadyRow {
+    std::optional<double> surprisal;  // sum over its targets
     LaneState after;
   };
   struct Queue {
-    std::vector<Slot> ring;
+    std::vector<ReadyRow> ring;
     uint64_t produced = 0, consumed = 0;
     bool busy = false;  // a worker is on it
     std::exception_ptr error;
@@ -51,19 +53,18 @@ class Loader {
   };
   void work(Readers& readers);
   Queue* next_job();  // under the lock; null when there is nothing to do
-  double take(Queue& q, int32_t* inputs, int32_t* targets);
+  std::optional<double> take(Queue& q, int64_t row, Batch& batch);
   int32_t* row(const Queue& q, uint64_t number);
   void stop();
 
   Lanes lanes_;
-  int64_t first_;
+  Part own_;
   uint64_t prefetch_;
-  std::vector<Queue> queues_;  // by lane, from first_
+  std::vector<Queue> queues_;  // by served lane
   std::vector<int32_t> rows_;  // (lanes, prefetch, T + 1)
   mutable std::mutex mutex_;
   std::condition_variable work_, ready_;
   bool stopping_ = false;
-  double worker_s_ = 0;
   std::vector<Readers> readers_;  // by worker
   std::vector<std::thread> threads_;
 };

@@ -28,6 +28,10 @@ Mixture single_source(const DocumentSource& source, uint64_t seed) {
   return {.sources = {&source}, .names = {source.name()}, .segments = {{1, {1.0}}}, .seed = seed};
 }
 
+void append_segment(std::vector<Segment>& segments, Segment next) {
+  if (segments.empty() || segments.back().weights != next.weights) segments.push_back(std::move(next));
+}
+
 size_t Mixture::segment_at(int64_t step) const {
   const auto after = std::upper_bound(segments.begin(), segments.end(), step, [](int64_t s, const Segment& g) { return s < g.from_step; });
   HLAT_CHECK(after != segments.begin(), "no segment has step {}", step);

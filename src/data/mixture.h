@@ -21,6 +21,9 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
+// Neighbours with equal weights become one segment.
+void append_segment(std::vector<Segment>& segments, Segment next);
+
 // What a lane has taken from a source in a segment.
 struct LaneCount {
   uint64_t documents = 0;  // begun

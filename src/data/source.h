@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ class DocumentSource {
   virtual uint64_t hash(uint64_t document) const = 0;  // of its content: equal documents have equal hashes
   virtual uint64_t typical_length() const = 0;         // tokens of a document, roughly; at least 1
   virtual std::unique_ptr<DocumentReader> reader() const = 0;
+  // Nats per token of the distribution the documents are drawn from, where it is known: a floor for the loss of any model.
+  virtual std::optional<double> entropy() const { return {}; }
 
   // What the source consists of: one fingerprint of the content for each of its files.
   virtual std::vector<uint64_t> identity() const = 0;

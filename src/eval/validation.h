@@ -1,42 +1,31 @@
-// The held-out rows and what the model makes of them. Rows are read once, before training: each is the first of its own lane over the
-// held-out documents, so it starts with a document, and they are the same in every run, stage and layout.
+// What a mean loss over the held-out rows says: perplexity, and bits per byte of the text behind the tokens.
 #pragma once
 
 #include <limits>
-#include <vector>
+#include <optional>
 
-#include "data/batch.h"
-#include "data/dataset.h"
+#include "data/held_out.h"
 #include "model/executor.h"
-#include "parallel/mesh.h"
 
 namespace hlat {
 
 struct ValidationResult {
   double loss = std::numeric_limits<double>::quiet_NaN();  // nats per token
   double perplexity = std::numeric_limits<double>::quiet_NaN();
-  double bits_per_byte = std::numeric_limits<double>::quiet_NaN();  // of the text behind the tokens
+  double bits_per_byte = std::numeric_limits<double>::quiet_NaN();  // of the text behind the tokens; known where batches are read
 };
 
-class Validation : private BatchSource {
+class Validation {
  public:
-  // Collective: all ranks read the rows of their replica.
+  // Collective. Ranks that read batches read the rows of their replica; data is null on the others.
   Validation(const Config& config, const Dataset* data, const Mesh& mesh);
 
   ValidationResult run(Executor& executor);  // collective
-  int64_t rows() const { return rows_; }
-  double bytes() const { return bytes_; }
 
  private:
-  void read(int64_t first, Batch& batch) override;
-
-  int64_t rows_, seq_len_;
-  std::vector<int32_t> tokens_;  // (rows of this replica, T + 1)
-  double bytes_ = 0;             // of text behind the targets of all rows
+  int64_t rows_;  // of all replicas
+  std::optional<HeldOutRows> held_out_;
+  double bytes_ = std::numeric_limits<double>::quiet_NaN();  // of text behind the targets of all rows
 };
-
-// Bytes of the text behind the targets of a row that starts with a document; `parts` as Lanes::read_row gives them.
-size_t target_bytes(const Tokenizer& tokenizer, const SpecialTokens& special, const std::vector<int32_t>& row,
-                    const std::vector<RowPart>& parts);
 
 }  // namespace hlat

@@ -100,7 +100,7 @@ Tensor Head::logits(Ctx& ctx, Tensor normed) const {
   output.forward(ctx, normed, own);
   if (ctx.tp.comm().size() == 1) return own;
   const Tensor all = ctx.temp({global_vocab}, "logits of all ranks");
-  ctx.tp.comm().all_gather(all, Tensor::contiguous(own.data, own.dtype, {vocab}));
+  ctx.tp.comm().all_gather(all, own.viewed({vocab}));
   return all;
 }
 

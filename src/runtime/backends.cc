@@ -1,10 +1,9 @@
 #include "runtime/backends.h"
 
-#include <cstdlib>
-
 #include "backend/cpu/cpu_backend.h"
 #ifdef HLAT_HAVE_CUDA
 #include "backend/cuda/cuda_backend.h"
+#include "base/cache_dir.h"
 #endif
 
 namespace hlat {
@@ -12,18 +11,12 @@ namespace hlat {
 namespace {
 
 #ifdef HLAT_HAVE_CUDA
-std::string cache_dir() {
-  if (const char* dir = std::getenv("XDG_CACHE_HOME"); dir != nullptr && *dir != 0) return std::string(dir) + "/hlat";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != 0) return std::string(home) + "/.cache/hlat";
-  return {};
-}
-
 // A null pointer where the config leaves the choice and it falls on the CPU.
 std::unique_ptr<Backend> make_cuda(const DeviceConfig& device, const Place& place) {
   const int gpus = cuda_device_count();
   if (gpus > 0)
     return std::make_unique<CudaBackend>(
-        CudaOptions{.device = place.local_rank % gpus, .cache_dir = cache_dir(), .deterministic = device.deterministic});
+        CudaOptions{.device = place.local_rank % gpus, .cache_dir = user_cache_dir(), .deterministic = device.deterministic});
   if (device.backend == "cuda") fail("device.backend = cuda: no GPU that a CUDA driver gives access to");
   return nullptr;
 }

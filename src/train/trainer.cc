@@ -71,7 +71,7 @@ class Trainer {
     if (config.data.validation > 0) validation_.emplace(config, setup.data, mesh_);
     if (setup.data == nullptr) return;
     const Part own = part_of(config.train.global_batch, mesh_.coord().dp, mesh_.shape().dp);
-    batches_ = std::make_unique<TrainBatches>(*setup.data, own, config.train.global_batch, config.train.seq_len);
+    batches_ = std::make_unique<TrainBatches>(*setup.data, own, state.data);
   }
 
   void advance(TrainState& state) {
@@ -109,7 +109,7 @@ class Trainer {
     s.used = setup_.model.high_water();
     if (setup_.data == nullptr) return s;
     s.floor = setup_.data->floor();
-    s.ledger = ledger_of(setup_.data->train(), batches_->lanes(), [&](double v) { return sum_over(mesh_.along(Axis::dp), v); });
+    s.ledger = batches_->ledger([&](double v) { return sum_over(mesh_.along(Axis::dp), v); });
     if (setup_.folder != nullptr && mesh_.shape().tp == 1 && mesh_.shape().pp == 1)
       s.samples = sample_texts(setup_.model.executor(), setup_.data->tokenizer(), setup_.data->special().eos, config_.run.sample_lines);
     return s;

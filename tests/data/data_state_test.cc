@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "data/train_batches.h"
 #include "support/memory_source.h"
 #include "support/message_of.h"
 
@@ -26,31 +27,21 @@ struct Data {
 
 DataIdentity identity() { return {.tokenizer = 77, .eos = 2, .bos = -1, .seed = 4, .validation = 0, .lanes = kLanes, .seq_len = kT}; }
 
-// All lanes of a run, stopped and continued as a checkpoint would.
+// All lanes of a run, stopped and continued as training does it.
 class LaneRun {
  public:
-  LaneRun(Mixture mixture, std::vector<LaneState> states = {}, std::vector<SourceRecord> earlier = {})
-      : mixture_(std::make_unique<Mixture>(std::move(mixture))), earlier_(std::move(earlier)), lanes_(*mixture_, kLanes, kT) {
-    for (size_t l = 0; l < states.size(); ++l) lanes_.restore(static_cast<int64_t>(l), states[l]);
-  }
-  explicit LaneRun(Resumed r) : LaneRun(std::move(r.mixture), std::move(r.lanes), std::move(r.earlier)) {}
+  explicit LaneRun(const Mixture& mixture, std::optional<DataState> from = {}, const DataIdentity& id = identity())
+      : batches_(id, mixture, {.begin = 0, .count = kLanes}, {}, std::move(from)) {}
 
   std::vector<std::vector<int32_t>> step() {
-    RowReader reader(lanes_);
-    std::vector<std::vector<int32_t>> batch;
-    for (int64_t l = 0; l < kLanes; ++l) batch.push_back(reader.next(l));
-    return batch;
+    Batch batch(kLanes, kT);
+    batches_.read(0, batch);
+    return {batch.inputs, batch.targets};
   }
-  DataState state() const {
-    std::vector<LaneState> states;
-    for (int64_t l = 0; l < kLanes; ++l) states.push_back(lanes_.state(l));
-    return state_of(identity(), *mixture_, earlier_, 0, states);
-  }
+  DataState state() const { return batches_.position(); }
 
  private:
-  std::unique_ptr<Mixture> mixture_;
-  std::vector<SourceRecord> earlier_;
-  Lanes lanes_;
+  TrainBatches batches_;
 };
 
 uint64_t tokens(const DataState& s, const std::string& source, size_t segment) {
@@ -84,15 +75,32 @@ TEST(DataState, AStoppedRunGoesOnAtEveryStep) {
   for (int step = 0; step < 14; ++step) {
     EXPECT_EQ(stopped->step(), whole.step()) << step;
     EXPECT_EQ(stopped->state(), whole.state()) << step;
-    stopped = std::make_unique<LaneRun>(resume(identity(), mixture, DataState::parse(stopped->state().save())));
+    const std::string saved = stopped->state().save();
+    stopped = std::make_unique<LaneRun>(mixture, DataState::parse(saved));
   }
+}
+
+TEST(DataState, TheStartIsAPositionToo) {
+  const Data d;
+  const Mixture mixture = d.mix({&d.web, &d.books}, {{1, {2, 1}}, {3, {1, 2}}});
+  LaneRun whole(mixture);
+  const DataState start = DataState::parse(whole.state().save());
+  EXPECT_EQ(start.step(), 0);
+  EXPECT_TRUE(start.segments.empty()) << "none is begun";
+  LaneRun again(mixture, start);
+  for (int step = 0; step < 5; ++step) EXPECT_EQ(again.step(), whole.step());
+  EXPECT_EQ(again.state(), whole.state());
+  // Nothing was served with the weights of the first run, so those of the second hold from step 1.
+  LaneRun other(d.mix({&d.web, &d.books}, {{1, {0, 1}}}), start);
+  other.step();
+  EXPECT_EQ(other.state().segments, (std::vector<Segment>{{1, {0, 1}}}));
 }
 
 TEST(DataState, ChangedWeightsBeginASegmentThatIsCountedOnItsOwn) {
   const Data d;
   LaneRun first(d.mix({&d.web, &d.books}, {{1, {1, 1}}}));
   for (int i = 0; i < 5; ++i) first.step();
-  LaneRun second(resume(identity(), d.mix({&d.web, &d.books}, {{1, {1, 0}}}), first.state()));
+  LaneRun second(d.mix({&d.web, &d.books}, {{1, {1, 0}}}), first.state());
   for (int i = 0; i < 7; ++i) second.step();
   const DataState s = second.state();
   ASSERT_EQ(s.segments.size(), 2u);
@@ -108,7 +116,7 @@ TEST(DataState, SourcesMayComeAndGoAndComeBack) {
   LaneRun first(d.mix({&d.web, &d.books}, {{1, {1, 1}}}));
   for (int i = 0; i < 5; ++i) first.step();
   const DataState a = first.state();
-  LaneRun second(resume(identity(), d.mix({&d.code, &d.web}, {{1, {1, 1}}}), a));  // in another order too
+  LaneRun second(d.mix({&d.code, &d.web}, {{1, {1, 1}}}), a);  // in another order too
   for (int i = 0; i < 5; ++i)
     for (const auto& row : second.step())
       for (const int32_t t : row) EXPECT_NE(t / 1'000'000, 1) << "books are gone";
@@ -117,7 +125,7 @@ TEST(DataState, SourcesMayComeAndGoAndComeBack) {
   EXPECT_EQ(tokens(b, "books", 0), tokens(a, "books", 0)) << "what was served stays counted";
   EXPECT_EQ(tokens(b, "books", 1), 0u);
   EXPECT_EQ(tokens(b, "web", 1) + tokens(b, "code", 1), 5u * kLanes * kT);
-  LaneRun third(resume(identity(), d.mix({&d.web, &d.books, &d.code}, {{1, {1, 1, 1}}}), b));
+  LaneRun third(d.mix({&d.web, &d.books, &d.code}, {{1, {1, 1, 1}}}), b);
   third.step();
   const DataState c = third.state();
   ASSERT_EQ(c.segments.size(), 3u);
@@ -136,7 +144,7 @@ TEST(DataState, WhatDiffersIsNamed) {
   const auto with = [&](const auto& edit) {
     DataIdentity other = identity();
     edit(other);
-    return message_of([&] { resume(other, mixture, s); });
+    return message_of([&] { LaneRun(mixture, s, other); });
   };
   const auto expect = [](const std::string& message, const std::string& part) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
@@ -149,7 +157,7 @@ TEST(DataState, WhatDiffersIsNamed) {
   expect(with([](DataIdentity& i) { i.bos = 1; }), "data.bos");
   const MemorySource other("books", {.documents = 20, .first_token = 1'000'000, .content = 9});
   const Mixture changed = d.mix({&d.web, &other}, {{1, {1, 1}}});
-  expect(message_of([&] { resume(identity(), changed, s); }), "books_1.jsonl (source books) changed since");
+  expect(message_of([&] { LaneRun(changed, s); }), "books_1.jsonl (source books) changed since");
 }
 
 TEST(DataState, DamageIsFound) {
@@ -179,7 +187,7 @@ TEST(DataState, JoinsTheSharesOfRanks) {
   b.first_lane = 1;
   EXPECT_EQ(join({b, a}), whole);
   EXPECT_THROW(join({a, a}), CheckFailed);
-  EXPECT_THROW(resume(identity(), d.mix({&d.web}, {{1, {1}}}), a), Error) << "a part is not enough to go on";
+  EXPECT_THROW(LaneRun(d.mix({&d.web}, {{1, {1}}}), a), Error) << "a part is not enough to go on";
 }
 
 }  // namespace

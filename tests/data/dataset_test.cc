@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "data/embedded/sample_files.h"
 #include "data/inspect.h"
 #include "data/ledger.h"
+#include "data/train_batches.h"
 #include "support/memory_source.h"
 #include "support/message_of.h"
 #include "support/temp_dir.h"
@@ -81,8 +84,8 @@ TEST_F(DatasetTest, TheSplitIsByContentInEveryFile) {
   config.data.sources = {{"a", dir.path("a.jsonl"), 1, "text"}, {"c", dir.path("c.jsonl"), 1, "text"}};
   config.data.validation = 0.2;
   const Dataset data(config, 1);
-  EXPECT_GT(data.held_out()[0], 0u);
-  EXPECT_EQ(data.held_out()[0], data.held_out()[1]);
+  EXPECT_GT(data.facts().sources[0].held_out, 0u);
+  EXPECT_EQ(data.facts().sources[0].held_out, data.facts().sources[1].held_out);
   EXPECT_TRUE(data.validates());
   EXPECT_EQ(data.validation().split, Split::validation);
   const DataReport report = inspect_data(data, 20000);
@@ -157,34 +160,78 @@ TEST_F(DatasetTest, AllDocumentsHeldOutIsRefused) {
 
 TEST_F(DatasetTest, AFileThatChangesUnderTheRunIsNamed) {
   const Dataset data(config, 1);
-  Loader loader(Lanes(data.train(), 4, 32), 0, 4, {.workers = 2, .prefetch = 1});
-  std::vector<int32_t> in(4 * 32), out(4 * 32);
-  loader.fill(0, 4, in.data(), out.data());
+  TrainBatches batches(data, {.begin = 0, .count = 4});
+  Batch batch(4, 32);
+  batches.read(0, batch);
   dir.write("a.jsonl", std::string(100000, 'x'));
   std::string text = "no exception";
-  for (int step = 0; step < 500 && text == "no exception"; ++step) text = message_of([&] { loader.fill(0, 4, in.data(), out.data()); });
+  for (int step = 0; step < 500 && text == "no exception"; ++step) text = message_of([&] { batches.read(0, batch); });
   EXPECT_NE(text.find("a.jsonl"), std::string::npos) << text;
   EXPECT_NE(text.find("changed"), std::string::npos) << text;
 }
 
 TEST_F(DatasetTest, AFileThatChangedBeforeAResumeIsNamed) {
   DataState state;
-  {
+  const auto go_on = [&] {
     const Dataset data(config, 1);
-    Loader loader(Lanes(data.train(), 4, 32), 0, 4, {});
-    std::vector<int32_t> in(4 * 32), out(4 * 32);
-    loader.fill(0, 4, in.data(), out.data());
-    state = state_of(data.identity(), data.train(), {}, 0, loader.states());
-  }
-  const Dataset same(config, 1);
-  EXPECT_EQ(message_of([&] { resume(same.identity(), same.train(), state); }), "no exception");
+    TrainBatches batches(data, {.begin = 0, .count = 4}, state.lanes.empty() ? std::nullopt : std::optional(state));
+    Batch batch(4, 32);
+    batches.read(0, batch);
+    state = batches.position();
+  };
+  go_on();
+  EXPECT_EQ(message_of(go_on), "no exception");
+  EXPECT_EQ(state.step(), 2);
   dir.write("b.jsonl", sample_lines(EmbeddedCorpus(6), 0, 40));
-  const Dataset other(config, 1);
-  EXPECT_EQ(message_of([&] { resume(other.identity(), other.train(), state); }),
-            dir.path("b.jsonl") + " (source b) changed since the data position was saved");
+  EXPECT_EQ(message_of(go_on), dir.path("b.jsonl") + " (source b) changed since the data position was saved");
   dir.write("b.jsonl", sample_lines(EmbeddedCorpus(5), 60, 40));  // back as it was, with another change time
-  const Dataset back(config, 1);
-  EXPECT_EQ(message_of([&] { resume(back.identity(), back.train(), state); }), "no exception");
+  EXPECT_EQ(message_of(go_on), "no exception");
+}
+
+TEST_F(DatasetTest, OneProcessOfAMachineVerifiesForTheOthers) {
+  config.data.validation = 0.2;
+  const auto expect_work = [](const Dataset& data, const DataWork& expected) {
+    EXPECT_EQ(data.work().files_opened, expected.files_opened);
+    EXPECT_EQ(data.work().files_scanned, expected.files_scanned);
+    EXPECT_EQ(data.work().indices_hashed, expected.indices_hashed);
+    EXPECT_EQ(data.work().documents_walked, expected.documents_walked);
+  };
+  expect_work(Dataset(config, 1), {.files_opened = 2, .files_scanned = 2, .indices_hashed = 2, .documents_walked = 100});
+  const Dataset first(config, 1);
+  expect_work(first, {.files_opened = 2, .files_scanned = 0, .indices_hashed = 2, .documents_walked = 100});
+  const DatasetFacts facts = DatasetFacts::parse(first.facts().save());
+  EXPECT_EQ(facts, first.facts());
+  const Dataset second(config, 1, &facts);
+  expect_work(second, {.files_opened = 2, .files_scanned = 0, .indices_hashed = 0, .documents_walked = 0});
+  EXPECT_EQ(second.facts(), facts);
+  EXPECT_EQ(second.describe(), first.describe());
+  TrainBatches a(first, {.begin = 0, .count = 4}), b(second, {.begin = 0, .count = 4});
+  Batch from_a(4, 32), from_b(4, 32);
+  for (int step = 0; step < 20; ++step) {
+    a.read(0, from_a);
+    b.read(0, from_b);
+    EXPECT_EQ(from_a.inputs, from_b.inputs);
+  }
+  EXPECT_EQ(a.position(), b.position());
+}
+
+TEST_F(DatasetTest, FilesThatChangeDuringStartUpAreNamed) {
+  config.data.sources[1].path = dir.path("b*.jsonl");
+  const DatasetFacts facts = Dataset(config, 1).facts();
+  const auto open = [&] { const Dataset data(config, 1, &facts); };
+  EXPECT_EQ(message_of(open), "no exception");
+  dir.write("b2.jsonl", sample_lines(EmbeddedCorpus(6), 0, 10));
+  EXPECT_EQ(message_of(open), "source b: 2 files match " + dir.path("b*.jsonl") +
+                                  ", but 1 did in the process that opened them first: they changed during start-up");
+  std::filesystem::remove(dir.path("b2.jsonl"));
+  EXPECT_EQ(message_of(open), "no exception");
+  dir.write("a.jsonl", sample_lines(EmbeddedCorpus(6), 0, 60));
+  const std::string changed =
+      dir.path("a.jsonl") + " or its index is not what the process that opened it first found: it changed during start-up";
+  EXPECT_EQ(message_of(open), changed);
+  const Dataset others_index(config, 1);  // makes an index of the new content
+  EXPECT_EQ(message_of(open), changed);
+  EXPECT_THROW(DatasetFacts::parse("[{}]"), Error);
 }
 
 }  // namespace

@@ -10,10 +10,10 @@ namespace hlat {
 namespace {
 
 template <class... File>
-std::unique_ptr<FileSource> source_of(const Tokenizer& tokenizer, const SpecialTokens& marks, File... file) {
+std::unique_ptr<FileSource> source_of(const Tokenizer& tokenizer, const SpecialTokens& special, File... file) {
   std::vector<std::unique_ptr<DocumentFile>> files;
   (files.push_back(std::make_unique<MemoryFile>(std::move(file))), ...);
-  return std::make_unique<FileSource>("web", std::move(files), tokenizer, marks);
+  return std::make_unique<FileSource>("web", std::move(files), tokenizer, special);
 }
 
 using Texts = std::vector<std::string>;

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "data/data_state.h"
+#include "data/train_batches.h"
 #include "support/memory_source.h"
 #include "support/message_of.h"
 
@@ -29,63 +29,72 @@ struct Data {
 
 DataIdentity identity() { return {.tokenizer = 1, .eos = 2, .bos = -1, .seed = 4, .validation = 0.1, .lanes = kLanes, .seq_len = kT}; }
 
-struct Batch {
+// A global batch.
+struct Rows {
   std::vector<int32_t> inputs, targets;  // (lanes, T)
-  bool operator==(const Batch&) const = default;
+  void add(const std::vector<int32_t>& in, const std::vector<int32_t>& out) {
+    inputs.insert(inputs.end(), in.begin(), in.end());
+    targets.insert(targets.end(), out.begin(), out.end());
+  }
+  bool operator==(const Rows&) const = default;
 };
 
 // What plain reading gives, step by step.
-std::vector<Batch> reference(const Mixture& mixture) {
+std::vector<Rows> reference(const Mixture& mixture) {
   Lanes lanes(mixture, kLanes, kT);
   RowReader reader(lanes);
-  std::vector<Batch> batches(kSteps);
-  for (Batch& b : batches)
+  std::vector<Rows> batches(kSteps);
+  for (Rows& b : batches)
     for (int64_t l = 0; l < kLanes; ++l) {
       const std::vector<int32_t> row = reader.next(l);
-      b.inputs.insert(b.inputs.end(), row.begin(), row.end() - 1);
-      b.targets.insert(b.targets.end(), row.begin() + 1, row.end());
+      b.add({row.begin(), row.end() - 1}, {row.begin() + 1, row.end()});
     }
   return batches;
 }
 
-// Data-parallel ranks with a loader each, in micro-batches of `micro` lanes.
+struct Shape {
+  int64_t dp = 1;
+  int workers = 1;
+  int64_t micro = 1;  // rows of a micro-batch
+  int64_t prefetch = 2;
+};
+
+// Data-parallel ranks, each with its own batches.
 class Ranks {
  public:
-  Ranks(Resumed data, int64_t dp, int workers, int64_t micro, int64_t prefetch = 2)
-      : data_(std::make_unique<Resumed>(std::move(data))), share_(kLanes / dp), micro_(micro) {
-    for (int64_t r = 0; r < dp; ++r) {
-      Lanes lanes(data_->mixture, kLanes, kT);
-      for (size_t l = 0; l < data_->lanes.size(); ++l) lanes.restore(static_cast<int64_t>(l), data_->lanes[l]);
-      loaders_.push_back(
-          std::make_unique<Loader>(std::move(lanes), r * share_, share_, LoaderOptions{.workers = workers, .prefetch = prefetch}));
-    }
+  Ranks(const Mixture& mixture, const Shape& shape, const std::optional<DataState>& from = {}) : batch_(shape.micro, kT) {
+    for (int64_t r = 0; r < shape.dp; ++r)
+      ranks_.push_back(std::make_unique<TrainBatches>(identity(), mixture, part_of(kLanes, r, shape.dp),
+                                                      LoaderOptions{.workers = shape.workers, .prefetch = shape.prefetch}, from));
   }
-  Batch step() {
-    Batch b{std::vector<int32_t>(kLanes * kT), std::vector<int32_t>(kLanes * kT)};
-    for (size_t r = 0; r < loaders_.size(); ++r)
-      for (int64_t l = static_cast<int64_t>(r) * share_; l < static_cast<int64_t>(r + 1) * share_; l += micro_)
-        loaders_[r]->fill(l, micro_, b.inputs.data() + l * kT, b.targets.data() + l * kT);
-    return b;
+  Rows step() {
+    const int64_t share = kLanes / static_cast<int64_t>(ranks_.size());
+    Rows rows;
+    for (const auto& batches : ranks_)
+      for (int64_t first = 0; first < share; first += batch_.rows) {
+        batches->read(first, batch_);
+        rows.add(batch_.inputs, batch_.targets);
+      }
+    return rows;
   }
   DataState state() const {
     std::vector<DataState> parts;
-    for (const auto& l : loaders_) parts.push_back(state_of(identity(), data_->mixture, data_->earlier, l->first_lane(), l->states()));
+    for (const auto& batches : ranks_) parts.push_back(batches->position());
     return join(std::move(parts));
   }
 
  private:
-  std::unique_ptr<Resumed> data_;
-  int64_t share_, micro_;
-  std::vector<std::unique_ptr<Loader>> loaders_;
+  Batch batch_;
+  std::vector<std::unique_ptr<TrainBatches>> ranks_;
 };
 
 TEST(Loader, BatchesDoNotDependOnRanksOrWorkers) {
   const Data d;
-  const std::vector<Batch> expected = reference(d.mixture);
+  const std::vector<Rows> expected = reference(d.mixture);
   for (const int64_t dp : {1, 2, 4, 8})
     for (const int workers : {1, 8})
       for (const int64_t prefetch : {1, 4}) {
-        Ranks ranks({d.mixture, {}, {}}, dp, workers, 1, prefetch);
+        Ranks ranks(d.mixture, {.dp = dp, .workers = workers, .prefetch = prefetch});
         for (int step = 0; step < kSteps; ++step)
           ASSERT_EQ(ranks.step(), expected[static_cast<size_t>(step)]) << "dp " << dp << " workers " << workers << " step " << step;
       }
@@ -93,24 +102,24 @@ TEST(Loader, BatchesDoNotDependOnRanksOrWorkers) {
 
 TEST(Loader, AStopAtEveryStepWithOtherRanksChangesNothing) {
   const Data d;
-  const std::vector<Batch> expected = reference(d.mixture);
+  const std::vector<Rows> expected = reference(d.mixture);
   const std::vector<int64_t> dp = {1, 8, 2, 4};
-  auto ranks = std::make_unique<Ranks>(Resumed{d.mixture, {}, {}}, 2, 2, 2);
-  Ranks whole({d.mixture, {}, {}}, 1, 1, 8);
+  auto ranks = std::make_unique<Ranks>(d.mixture, Shape{.dp = 2, .workers = 2, .micro = 2});
+  Ranks whole(d.mixture, {.micro = kLanes});
   for (int step = 0; step < kSteps; ++step) {
     ASSERT_EQ(ranks->step(), expected[static_cast<size_t>(step)]) << step;
     whole.step();
     const DataState state = ranks->state();
     EXPECT_EQ(state, whole.state()) << "the position is that of what was served, whatever lies ready";
     ranks.reset();
-    ranks = std::make_unique<Ranks>(resume(identity(), d.mixture, DataState::parse(state.save())), dp[static_cast<size_t>(step) % 4],
-                                    1 + step % 3, 1);
+    ranks = std::make_unique<Ranks>(d.mixture, Shape{.dp = dp[static_cast<size_t>(step) % 4], .workers = 1 + step % 3},
+                                    DataState::parse(state.save()));
   }
 }
 
 TEST(Loader, TheLedgerIsWhatTheRowsHeld) {
   const Data d;
-  Ranks ranks({d.mixture, {}, {}}, 4, 3, 1);
+  Ranks ranks(d.mixture, {.dp = 4, .workers = 3});
   std::vector<uint64_t> served(2);
   for (int step = 1; step <= kSteps; ++step) {
     for (const int32_t t : ranks.step().inputs) ++served[static_cast<size_t>(t / 1'000'000)];
@@ -127,14 +136,15 @@ TEST(Loader, ReadsNoFurtherThanItsQueue) {
   const MemorySource source("web", {.documents = 0, .longest = 1});  // a token is a read
   const Mixture mixture = single_source(source);
   {
-    Loader loader(Lanes(mixture, 4, 10), 1, 2, {.workers = 3, .prefetch = 3});
-    std::vector<int32_t> in(20), out(20);
-    loader.fill(1, 2, in.data(), out.data());
+    Loader loader(Lanes(mixture, 4, 10), {.begin = 1, .count = 2}, {.workers = 3, .prefetch = 3});
+    Batch batch(2, 10);
+    loader.fill(0, batch);
     // Two lanes, one row taken and three ahead, eleven tokens for the first row and ten for others.
     const uint64_t most = 2 * (11 + 3 * 10);
     for (int i = 0; i < 200 && source.reads() < most; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     EXPECT_EQ(source.reads(), most);
+    EXPECT_EQ(loader.rows_read(), 2u * (1 + 3));
   }
   EXPECT_EQ(Loader::row_bytes(2, 10, {.workers = 3, .prefetch = 3}), 2u * 3 * 11 * 4);
 }
@@ -144,13 +154,13 @@ TEST(Loader, AnErrorComesWhereItsRowIsDue) {
     MemorySource source("web", {.documents = 0, .longest = 1});
     const Mixture mixture = single_source(source);
     source.fail_from(25);  // one lane of rows of 10: the third row cannot be read
-    Loader loader(Lanes(mixture, 1, 10), 0, 1, {.workers = workers, .prefetch = 4});
-    std::vector<int32_t> in(10), out(10);
-    loader.fill(0, 1, in.data(), out.data());
-    loader.fill(0, 1, in.data(), out.data());
-    const std::string message = message_of([&] { loader.fill(0, 1, in.data(), out.data()); });
+    Loader loader(Lanes(mixture, 1, 10), {.begin = 0, .count = 1}, {.workers = workers, .prefetch = 4});
+    Batch row(1, 10);
+    loader.fill(0, row);
+    loader.fill(0, row);
+    const std::string message = message_of([&] { loader.fill(0, row); });
     EXPECT_EQ(message, "web.jsonl: line 26 cannot be read");
-    EXPECT_EQ(message_of([&] { loader.fill(0, 1, in.data(), out.data()); }), message) << "and again, no hang";
+    EXPECT_EQ(message_of([&] { loader.fill(0, row); }), message) << "and again, no hang";
     EXPECT_EQ(loader.states()[0].rows, 2u);
   }
 }
@@ -160,21 +170,23 @@ TEST(Loader, EndsInAnyState) {
     MemorySource source("web", {.documents = 40});
     const Mixture mixture = single_source(source);
     if (round % 3 == 1) source.fail_from(static_cast<uint64_t>(round) * 5);
-    Loader loader(Lanes(mixture, 6, 50), 0, 6, {.workers = 1 + round % 5, .prefetch = 1 + round % 4});
-    std::vector<int32_t> in(50), out(50);
-    for (int row = 0; row < round % 4; ++row) message_of([&] { loader.fill(row % 6, 1, in.data(), out.data()); });
+    Loader loader(Lanes(mixture, 6, 50), {.begin = 0, .count = 6}, {.workers = 1 + round % 5, .prefetch = 1 + round % 4});
+    Batch batch(1, 50);
+    for (int row = 0; row < round % 4; ++row) message_of([&] { loader.fill(row % 6, batch); });
     if (round % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // queues are full, or workers at work
   }
 }
 
 TEST(Loader, WrongUseIsRefused) {
   const Data d;
-  std::vector<int32_t> room(4 * kT);
-  Loader loader(Lanes(d.mixture, kLanes, kT), 2, 2, {});
-  EXPECT_THROW(loader.fill(1, 1, room.data(), room.data()), CheckFailed);
-  EXPECT_THROW(loader.fill(3, 2, room.data(), room.data()), CheckFailed);
-  EXPECT_THROW(Loader(Lanes(d.mixture, kLanes, kT), 7, 2, {}), CheckFailed);
-  EXPECT_THROW(Loader(Lanes(d.mixture, kLanes, kT), 0, 2, {.workers = 0}), CheckFailed);
+  Loader loader(Lanes(d.mixture, kLanes, kT), {.begin = 2, .count = 2}, {});
+  Batch one(1, kT), two(2, kT), longer(1, kT + 1);
+  EXPECT_THROW(loader.fill(-1, one), CheckFailed);
+  EXPECT_THROW(loader.fill(2, one), CheckFailed) << "rows are counted from the rank's own";
+  EXPECT_THROW(loader.fill(1, two), CheckFailed);
+  EXPECT_THROW(loader.fill(0, longer), CheckFailed);
+  EXPECT_THROW(Loader(Lanes(d.mixture, kLanes, kT), {.begin = 7, .count = 2}, {}), CheckFailed);
+  EXPECT_THROW(Loader(Lanes(d.mixture, kLanes, kT), {.begin = 0, .count = 2}, {.workers = 0}), CheckFailed);
 }
 
 }  // namespace

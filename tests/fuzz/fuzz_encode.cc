@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(fresh == ids);
   }
   std::string buffer;
-  if (f.lossless) require(f.tokenizer->decode(ids) == hlat::unicode::valid(text, buffer));
+  if (f.lossless) require(f.tokenizer->decode(ids) == hlat::tokenizer::unicode::valid(text, buffer));
 
   const size_t limit = data[1];
   const size_t at = f.encoder->cut(text, limit);

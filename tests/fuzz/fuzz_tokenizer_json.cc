@@ -3,6 +3,6 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view content(reinterpret_cast<const char*>(data), size);
-  hlat::fuzz::load_and_use([&] { return hlat::read_hf_json(content); });
+  hlat::fuzz::load_and_use([&] { return hlat::tokenizer::read_hf_json(content); });
   return 0;
 }

@@ -82,7 +82,7 @@ class RowReader {
     surprisal = lanes_.read_row(lane, readers_, row.data());
     return row;
   }
-  double surprisal = 0;  // of the last row
+  std::optional<double> surprisal;  // of the last row
 
  private:
   Lanes& lanes_;

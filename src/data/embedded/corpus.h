@@ -19,13 +19,13 @@ class EmbeddedCorpus : public DocumentSource {
   uint64_t hash(uint64_t index) const override;  // the index stands for the text: equal stories practically never come twice
   uint64_t typical_length() const override;
   std::unique_ptr<DocumentReader> reader() const override;
+  // The entropy of a document over its expected length.
+  std::optional<double> entropy() const override { return grammar_.document_entropy() / grammar_.expected_length(); }
   std::vector<uint64_t> identity() const override { return {seed_}; }
   std::string part_name(size_t) const override { return "the embedded corpus"; }
 
   const WordTokenizer& tokenizer() const { return tokenizer_; }
   const Grammar& grammar() const { return grammar_; }
-  // Nats: the entropy of a document over its expected length. No model that sees whole documents has a lower loss.
-  double entropy_per_token() const { return grammar_.document_entropy() / grammar_.expected_length(); }
 
  private:
   std::string name_ = "embedded";

@@ -1,4 +1,4 @@
-// Walks over a built grammar: sampling (recursive), scoring (an LL(1) parser with its own stack) and the exact entropy.
+// Walks over a built grammar: sampling and the exact entropy.
 #include "data/embedded/grammar.h"
 
 #include <cmath>
@@ -8,7 +8,7 @@
 namespace hlat {
 
 size_t Grammar::dispatch_rule(const Dispatch& d, const Env& env) const {
-  const Binding b = env[d.slot];
+  const Binding b = env[d.variable];
   return d.rules.at(lists_[static_cast<size_t>(b.list)].records[static_cast<size_t>(b.record)][d.feature]);
 }
 
@@ -60,57 +60,14 @@ struct Grammar::Sampler {
 };
 
 Document Grammar::sample(RandomStream& random) const {
-  Sampler s{*this, random, Env(slots_.size()), {}, 0};
+  Sampler s{*this, random, Env(variables_.size()), {}, 0};
   s.expand(rules_[0]);
   s.emit(kEos);
   return std::move(s.out);
 }
 
-std::vector<double> Grammar::surprisals(std::span<const int32_t> ids) const {
-  std::vector<double> out;
-  Env env(slots_.size());
-  std::vector<Item> stack{{Kind::word, static_cast<size_t>(kEos)}, {Kind::rule, 0}};  // what must still come, next one last
-  for (const int32_t token : ids) {
-    double nats = 0;
-    for (bool found = false; !found;) {
-      if (stack.empty()) fail("token {} (id {}) follows the end of the document", out.size(), token);
-      const Item item = stack.back();
-      stack.pop_back();
-      bool wrong = false;
-      if (item.kind == Kind::word) {
-        found = true;
-        wrong = item.index != static_cast<size_t>(token);
-      } else if (item.kind == Kind::mention) {
-        found = true;
-        wrong = mention_token(item, env) != token;
-      } else if (item.kind == Kind::bind) {
-        const List& list = lists_[item.feature];
-        size_t record = 0;
-        while (record < list.tokens.size() && list.tokens[record][0] != token) ++record;
-        found = true;
-        wrong = record == list.tokens.size();
-        env[item.index] = {static_cast<int>(item.feature), static_cast<int>(record)};
-        nats += std::log(static_cast<double>(list.tokens.size()));
-      } else {
-        const Rule& rule = rules_[item.kind == Kind::rule ? item.index : dispatch_rule(dispatches_[item.index], env)];
-        const auto choice = rule.choice.find(token);
-        wrong = choice == rule.choice.end();
-        if (!wrong) {
-          const Alternative& a = rule.alternatives[choice->second];
-          nats -= std::log(static_cast<double>(a.weight) / static_cast<double>(rule.total));
-          stack.insert(stack.end(), a.items.rbegin(), a.items.rend());
-        }
-      }
-      if (wrong) fail("token {} (id {}) cannot stand there in this grammar", out.size(), token);
-    }
-    out.push_back(nats);
-  }
-  if (!stack.empty()) fail("the document ends too early, after {} tokens", ids.size());
-  return out;
-}
-
 // Expected entropy and length are sums over items of (probability to get there) x (entropy or length of the item).
-// The probability depends on what was remembered only through dispatches, so only their slots stay in the Env.
+// The probability depends on what was remembered only through dispatches, so only their variables stay in the Env.
 void Grammar::analyse(const std::vector<Item>& items, EnvMass& mass) {
   for (const Item& item : items) {
     double total = 0;
@@ -132,7 +89,7 @@ void Grammar::analyse(const std::vector<Item>& items, EnvMass& mass) {
     const auto records = static_cast<double>(lists_[item.feature].records.size());
     entropy_ += total * std::log(records);
     bool matters = false;
-    for (const Dispatch& d : dispatches_) matters |= d.slot == item.index;
+    for (const Dispatch& d : dispatches_) matters |= d.variable == item.index;
     if (!matters) continue;
     EnvMass after;
     for (const auto& [env, p] : mass) {

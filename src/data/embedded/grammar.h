@@ -3,15 +3,14 @@
 //   @list f0 f1 ... = w w / v1 ... | w / v1 ...    records: each word w is feature f0, v1 ... are its other features
 //   rule: 3* item item ... | item ...              alternatives with weights (1 when not given); indented lines continue
 //
-// Items: word (a terminal), <rule>, [slot=list] (choose a record, remember it, emit its f0), {slot.feature} (emit a feature of
-// the remembered record), <rule:slot.feature> (expand `rule_VALUE`, VALUE being that feature). The first rule is the document.
+// Items: word (a terminal), <rule>, [variable=list] (choose a record, remember it, emit its f0), {variable.feature} (emit a feature of
+// the remembered record), <rule:variable.feature> (expand `rule_VALUE`, VALUE being that feature). The first rule is the document.
 //
 // The alternatives of a choice start with different tokens (checked when built), so every token reveals the choices
 // behind it: p(token | document so far) is their product, 1 for a forced token. The entropy is therefore exact.
 #pragma once
 
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,14 +32,12 @@ class Grammar {
   double expected_length() const { return length_; }    // tokens, end of document included
 
   Document sample(RandomStream& random) const;
-  // -log p of each token, from the ids alone. Error if the ids are not one document of this grammar.
-  std::vector<double> surprisals(std::span<const int32_t> ids) const;
 
  private:
   enum class Kind { word, rule, bind, mention, dispatch };
   struct Item {
     Kind kind;
-    size_t index;        // token | rule | slot | slot | dispatch
+    size_t index;        // token | rule | variable | variable | dispatch
     size_t feature = 0;  // bind: the list; mention: the feature
   };
   struct Alternative {
@@ -58,12 +55,12 @@ class Grammar {
     std::vector<std::vector<std::string>> records;
     std::vector<std::vector<int32_t>> tokens;  // of the records; only for features that are emitted
   };
-  struct Slot {
+  struct Variable {
     std::string name;
     std::vector<size_t> lists;  // that may fill it; all have the same features
   };
   struct Dispatch {
-    size_t slot = 0, feature = 0;
+    size_t variable = 0, feature = 0;
     std::map<std::string, size_t> rules;  // feature value -> rule
   };
   struct Binding {
@@ -71,10 +68,11 @@ class Grammar {
     int record = -1;
     auto operator<=>(const Binding&) const = default;
   };
-  using Env = std::vector<Binding>;       // by slot
-  using EnvMass = std::map<Env, double>;  // probability of each way the slots can be filled
+  using Env = std::vector<Binding>;       // by variable
+  using EnvMass = std::map<Env, double>;  // probability of each way the variables can be filled
   struct Sampler;
   class Builder;
+  friend class GrammarScorer;  // of the tests: the probabilities once more, from a parse
 
   size_t dispatch_rule(const Dispatch& d, const Env& env) const;
   int32_t mention_token(const Item& item, const Env& env) const;
@@ -83,7 +81,7 @@ class Grammar {
 
   std::vector<std::string> words_;
   std::vector<List> lists_;
-  std::vector<Slot> slots_;
+  std::vector<Variable> variables_;
   std::vector<Dispatch> dispatches_;
   std::vector<Rule> rules_;  // [0] is the document
   std::vector<std::string> rule_names_;

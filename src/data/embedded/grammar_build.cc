@@ -24,7 +24,7 @@ class Grammar::Builder {
     resolve_features();
     firsts_.resize(g_.rules_.size());
     for (size_t r = 0; r < g_.rules_.size(); ++r) first_of_rule(r);
-    std::vector<bool> filled(g_.slots_.size());
+    std::vector<bool> filled(g_.variables_.size());
     check_filled(g_.rules_[0], filled);
   }
 
@@ -108,26 +108,27 @@ class Grammar::Builder {
     if (word[0] == '<' && colon == std::string::npos) return {Kind::rule, rule_id(left)};
     HLAT_CHECK(colon != std::string::npos, "item '{}' is incomplete", word);
     if (word[0] == '[') {
-      const size_t s = slot_id(left), l = list_id(inside.substr(colon + 1));
-      g_.slots_[s].lists.push_back(l);
+      const size_t s = variable_id(left), l = list_id(inside.substr(colon + 1));
+      g_.variables_[s].lists.push_back(l);
       return {Kind::bind, s, l};
     }
     HLAT_CHECK(dot != std::string::npos, "item '{}' names no feature", word);
-    // Features are looked up when every list of the slot is known.
+    // Features are looked up when every list of the variable is known.
     if (word[0] == '{') {
       mentions_.push_back(inside.substr(dot + 1));
-      return {Kind::mention, slot_id(left), mentions_.size() - 1};
+      return {Kind::mention, variable_id(left), mentions_.size() - 1};
     }
-    g_.dispatches_.push_back({slot_id(inside.substr(colon + 1, dot - colon - 1)), 0, {}});
+    g_.dispatches_.push_back({variable_id(inside.substr(colon + 1, dot - colon - 1)), 0, {}});
     dispatch_texts_.emplace_back(left, inside.substr(dot + 1));
     return {Kind::dispatch, g_.dispatches_.size() - 1};
   }
 
   void resolve_features() {
-    for (const Slot& slot : g_.slots_) {
-      HLAT_CHECK(!slot.lists.empty(), "slot '{}' is never filled", slot.name);
-      for (const size_t l : slot.lists) {
-        HLAT_CHECK(g_.lists_[l].features == g_.lists_[slot.lists[0]].features, "slot '{}' has lists with different features", slot.name);
+    for (const Variable& variable : g_.variables_) {
+      HLAT_CHECK(!variable.lists.empty(), "variable '{}' is never filled", variable.name);
+      for (const size_t l : variable.lists) {
+        HLAT_CHECK(g_.lists_[l].features == g_.lists_[variable.lists[0]].features, "variable '{}' has lists with different features",
+                   variable.name);
         name_feature(l, 0);
       }
     }
@@ -136,12 +137,12 @@ class Grammar::Builder {
         for (Item& item : a.items)
           if (item.kind == Kind::mention) {
             item.feature = feature_id(item.index, mentions_[item.feature]);
-            for (const size_t l : g_.slots_[item.index].lists) name_feature(l, item.feature);
+            for (const size_t l : g_.variables_[item.index].lists) name_feature(l, item.feature);
           }
     for (size_t i = 0; i < g_.dispatches_.size(); ++i) {
       Dispatch& d = g_.dispatches_[i];
-      d.feature = feature_id(d.slot, dispatch_texts_[i].second);
-      for (const size_t l : g_.slots_[d.slot].lists)
+      d.feature = feature_id(d.variable, dispatch_texts_[i].second);
+      for (const size_t l : g_.variables_[d.variable].lists)
         for (const auto& record : g_.lists_[l].records)
           d.rules[record[d.feature]] = rule_id(dispatch_texts_[i].first + "_" + record[d.feature]);
     }
@@ -180,7 +181,7 @@ class Grammar::Builder {
         for (const auto& [value, rule] : g_.dispatches_[item.index].rules) out.merge(std::set(first_of_rule(rule)));
         return out;
       case Kind::mention:
-        for (const size_t l : g_.slots_[item.index].lists)
+        for (const size_t l : g_.variables_[item.index].lists)
           for (const auto& record : g_.lists_[l].tokens) out.insert(record[item.feature]);
         return out;
       case Kind::bind: break;
@@ -190,18 +191,18 @@ class Grammar::Builder {
     return out;
   }
 
-  // `filled` holds the slots filled on every path so far.
+  // `filled` holds the variables filled on every path so far.
   void check_filled(const Rule& rule, std::vector<bool>& filled) {
     std::vector<bool> all(filled.size(), true);
     for (const Alternative& a : rule.alternatives) {
       std::vector<bool> here = filled;
       for (const Item& item : a.items) {
         if (item.kind == Kind::bind) here[item.index] = true;
-        if (item.kind == Kind::mention) HLAT_CHECK(here[item.index], "slot '{}' is used unfilled", g_.slots_[item.index].name);
+        if (item.kind == Kind::mention) HLAT_CHECK(here[item.index], "variable '{}' is used unfilled", g_.variables_[item.index].name);
         if (item.kind == Kind::rule) check_filled(g_.rules_[item.index], here);
         if (item.kind == Kind::dispatch) {
           const Dispatch& d = g_.dispatches_[item.index];
-          HLAT_CHECK(here[d.slot], "slot '{}' decides a rule unfilled", g_.slots_[d.slot].name);
+          HLAT_CHECK(here[d.variable], "variable '{}' decides a rule unfilled", g_.variables_[d.variable].name);
           std::vector<bool> common(here.size(), true);
           for (const auto& [value, r] : d.rules) {
             std::vector<bool> branch = here;
@@ -235,17 +236,17 @@ class Grammar::Builder {
     HLAT_CHECK(l < g_.lists_.size(), "no list '{}'", name);
     return l;
   }
-  size_t slot_id(const std::string& name) {
+  size_t variable_id(const std::string& name) {
     size_t s = 0;
-    while (s < g_.slots_.size() && g_.slots_[s].name != name) ++s;
-    if (s == g_.slots_.size()) g_.slots_.push_back({name, {}});
+    while (s < g_.variables_.size() && g_.variables_[s].name != name) ++s;
+    if (s == g_.variables_.size()) g_.variables_.push_back({name, {}});
     return s;
   }
-  size_t feature_id(size_t slot, const std::string& name) const {
-    const auto& features = g_.lists_[g_.slots_[slot].lists[0]].features;
+  size_t feature_id(size_t variable, const std::string& name) const {
+    const auto& features = g_.lists_[g_.variables_[variable].lists[0]].features;
     size_t f = 0;
     while (f < features.size() && features[f] != name) ++f;
-    HLAT_CHECK(f < features.size(), "slot '{}' has no feature '{}'", g_.slots_[slot].name, name);
+    HLAT_CHECK(f < features.size(), "variable '{}' has no feature '{}'", g_.variables_[variable].name, name);
     return f;
   }
 
@@ -261,7 +262,7 @@ class Grammar::Builder {
 
 Grammar::Grammar(std::string_view text) {
   Builder(*this).build(text);
-  EnvMass mass{{Env(slots_.size()), 1.0}};
+  EnvMass mass{{Env(variables_.size()), 1.0}};
   length_ = 1;  // the end of document
   analyse_rule(rules_[0], mass);
 }

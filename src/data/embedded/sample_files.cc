@@ -3,22 +3,13 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "data/tokenizer/vocab.h"
+
 namespace hlat {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Byte-level tokenizers write bytes as characters: visible ones as themselves, the rest from U+0100 on.
-std::string byte_character(int byte) {
-  const auto visible = [](int b) { return (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || (b >= 0xae && b <= 0xff); };
-  int code = byte;
-  if (!visible(byte)) {
-    code = 0x100;
-    for (int b = 0; b < byte; ++b) code += visible(b) ? 0 : 1;
-  }
-  if (code < 0x80) return std::string(1, static_cast<char>(code));
-  return {static_cast<char>(0xc0 | code >> 6), static_cast<char>(0x80 | (code & 0x3f))};
-}
+using tokenizer::printable_of_byte;
 
 }  // namespace
 
@@ -35,7 +26,7 @@ std::string sample_lines(const EmbeddedCorpus& corpus, uint64_t first, uint64_t 
 std::string sample_tokenizer(const EmbeddedCorpus& corpus) {
   const std::string end = "<|endoftext|>";
   Json vocab{{end, 0}}, merges = Json::array();
-  for (int b = 0; b < 256; ++b) vocab[byte_character(b)] = vocab.size();
+  for (int b = 0; b < 256; ++b) vocab[printable_of_byte(static_cast<uint8_t>(b))] = vocab.size();
   const auto grow = [&](std::string token, std::string_view letters) {
     for (const char c : letters) {
       const std::string longer = token + c;
@@ -48,7 +39,7 @@ std::string sample_tokenizer(const EmbeddedCorpus& corpus) {
   };
   // Words behind a blank first: their merges win over those of words that begin a text.
   for (const std::string& w : corpus.grammar().words())
-    if (std::isalpha(static_cast<unsigned char>(w[0])) != 0) grow(byte_character(' '), w);
+    if (std::isalpha(static_cast<unsigned char>(w[0])) != 0) grow(printable_of_byte(' '), w);
   for (const std::string& w : corpus.grammar().words())
     if (std::isupper(static_cast<unsigned char>(w[0])) != 0) grow(w.substr(0, 1), std::string_view(w).substr(1));
   const Json byte_level{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};

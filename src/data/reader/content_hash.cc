@@ -25,8 +25,8 @@ Stripe load(const char* p) {
   return words;
 }
 
-void take(std::array<uint64_t, 4>& lanes, const Stripe& w) {
-  for (size_t i = 0; i < 4; ++i) lanes[i] = fold(w[2 * i] ^ kKeys[i], w[2 * i + 1] ^ lanes[i]) + std::rotl(lanes[i], 23);
+void take(std::array<uint64_t, 4>& sums, const Stripe& w) {
+  for (size_t i = 0; i < 4; ++i) sums[i] = fold(w[2 * i] ^ kKeys[i], w[2 * i + 1] ^ sums[i]) + std::rotl(sums[i], 23);
 }
 
 }  // namespace
@@ -34,16 +34,16 @@ void take(std::array<uint64_t, 4>& lanes, const Stripe& w) {
 uint64_t hash_pair(uint64_t a, uint64_t b) { return fold(fold(a ^ kKeys[0], b ^ kKeys[1]) ^ a, kKeys[2] ^ std::rotl(b, 32)); }
 
 uint64_t hash_piece(uint64_t so_far, std::string_view piece) {
-  std::array<uint64_t, 4> lanes = {so_far ^ kKeys[3], so_far ^ kKeys[2], so_far ^ kKeys[1], so_far ^ kKeys[0]};
+  std::array<uint64_t, 4> sums = {so_far ^ kKeys[3], so_far ^ kKeys[2], so_far ^ kKeys[1], so_far ^ kKeys[0]};
   size_t at = 0;
-  for (; at + sizeof(Stripe) <= piece.size(); at += sizeof(Stripe)) take(lanes, load(piece.data() + at));
+  for (; at + sizeof(Stripe) <= piece.size(); at += sizeof(Stripe)) take(sums, load(piece.data() + at));
   if (at < piece.size()) {
     Stripe last{};
     std::memcpy(last.data(), piece.data() + at, piece.size() - at);
-    take(lanes, last);
+    take(sums, last);
   }
   // The length tells a short last stripe from one that ends in zeros.
-  return hash_pair(hash_pair(lanes[0], lanes[1]) ^ piece.size(), hash_pair(lanes[2], lanes[3]));
+  return hash_pair(hash_pair(sums[0], sums[1]) ^ piece.size(), hash_pair(sums[2], sums[3]));
 }
 
 uint64_t hash_content(std::string_view content) {

@@ -1,6 +1,6 @@
 // A 64-bit hash of contents. Documents are told apart by it (validation split, repeats, changed files), so it must be well
 // mixed; it runs over every byte read, so it must be fast; it decides the split, so it never changes.
-// Four lanes each take 16 of 64 bytes, s = fold(a ^ k, b ^ s) + rotate(s), where fold(x, y) is the two halves of the 128-bit
+// Four accumulators each take 16 of 64 bytes, s = fold(a ^ k, b ^ s) + rotate(s), where fold(x, y) is the two halves of the 128-bit
 // product xored. Contents longer than a piece are hashed piece after piece, each seeded with the hash so far, so that a
 // file needs not be in memory.
 #pragma once

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,11 +46,23 @@ class DocumentFile {
   virtual void text_part(uint64_t document, uint64_t begin, uint64_t bytes, std::string& out) const = 0;
 };
 
+// What opening files took.
+struct DataWork {
+  uint64_t files_opened = 0;
+  uint64_t files_scanned = 0;     // read from begin to end for a new index
+  uint64_t indices_hashed = 0;    // read from begin to end
+  uint64_t documents_walked = 0;  // whose hashes were looked at, one after the other
+};
+
 struct ReaderOptions {
   std::string field = "text";  // of JSON objects and of table columns
   std::string cache_dir = {};  // where indices go; empty: beside the data, else a folder of the user's cache
   double bad_share = 0.01;     // more bad documents than this share (and more than a few) is an Error
   int threads = 1;             // of the scan
+  // Fingerprint of the file as another process of this machine found it: the index that has it is taken without hashing it once more, and
+  // there is an Error when there is none.
+  std::optional<uint64_t> verified = {};
+  DataWork* work = nullptr;  // counts here, where asked for
 };
 
 // By name: .jsonl .jsonl.gz .jsonl.zst .txt (one document) .arrow .parquet .bin/.idx. An Error for anything else, with the list.

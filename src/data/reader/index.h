@@ -78,8 +78,8 @@ uint64_t header_hash(const IndexHeader& header);
 
 class Index {
  public:
-  // Nothing when there is no file, or one that does not belong to the key or is damaged.
-  static std::unique_ptr<Index> load(const std::string& path, const IndexKey& key);
+  // Nothing when there is no file, or one that does not belong to the key or is damaged. Of the options only `verified` and `work` count.
+  static std::unique_ptr<Index> load(const std::string& path, const IndexKey& key, const ReaderOptions& options = {});
   ~Index();
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
@@ -92,7 +92,7 @@ class Index {
 
  private:
   explicit Index(InputFile file) : file_(std::move(file)) {}
-  bool attach(const IndexKey& key);
+  bool attach(const IndexKey& key, const ReaderOptions& options);
 
   InputFile file_;
   IndexHeader header_;

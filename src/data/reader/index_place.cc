@@ -1,9 +1,9 @@
 #include "data/reader/index_place.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
+#include "base/cache_dir.h"
 #include "base/error.h"
 #include "data/reader/content_hash.h"
 
@@ -15,20 +15,13 @@ namespace fs = std::filesystem;
 // The settings are in the name, so that two ways to read one file do not take turns in overwriting an index.
 std::string file_name(const fs::path& data, uint64_t tag) { return fmt::format("{}.{:016x}.idx", data.filename().string(), tag); }
 
-fs::path user_cache() {
-  const char* xdg = std::getenv("XDG_CACHE_HOME");
-  if (xdg && *xdg == '/') return fs::path(xdg) / "hlat";
-  const char* home = std::getenv("HOME");
-  return home && *home ? fs::path(home) / ".cache" / "hlat" : fs::path();
-}
-
 // Best first. In a folder for many, the name also tells files of equal name in different folders apart.
 std::vector<fs::path> places(const std::string& data_path, uint64_t settings, const std::string& cache_dir) {
   const fs::path data = fs::absolute(data_path).lexically_normal();
   const std::string shared_name = file_name(data, hash_pair(settings, hash_content(data.string())));
   if (!cache_dir.empty()) return {fs::path(cache_dir) / shared_name};
   std::vector<fs::path> found = {data.parent_path() / ".hlat" / file_name(data, settings)};
-  if (const fs::path user = user_cache(); !user.empty()) found.push_back(user / shared_name);
+  if (const fs::path user = user_cache_dir(); !user.empty()) found.push_back(user / shared_name);
   return found;
 }
 
@@ -45,18 +38,20 @@ std::unique_ptr<IndexWriter> open_writer(const fs::path& place, const IndexKey& 
 
 }  // namespace
 
-std::unique_ptr<Index> find_or_make_index(const std::string& data_path, const IndexKey& key, const std::string& cache_dir,
+std::unique_ptr<Index> find_or_make_index(const std::string& data_path, const IndexKey& key, const ReaderOptions& options,
                                           const std::function<void(IndexWriter&)>& scan) {
-  const std::vector<fs::path> choices = places(data_path, key.settings, cache_dir);
+  const std::vector<fs::path> choices = places(data_path, key.settings, options.cache_dir);
   for (const fs::path& place : choices)
-    if (auto index = Index::load(place.string(), key)) return index;
+    if (auto index = Index::load(place.string(), key, options)) return index;
+  if (options.verified) fail("{} or its index is not what the process that opened it first found: it changed during start-up", data_path);
   std::string problem;
   for (const fs::path& place : choices) {
     const std::unique_ptr<IndexWriter> writer = open_writer(place, key, problem);
     if (!writer) continue;
+    if (options.work != nullptr) ++options.work->files_scanned;
     scan(*writer);
     writer->publish();
-    if (auto index = Index::load(place.string(), key)) return index;
+    if (auto index = Index::load(place.string(), key, options)) return index;
     fail("cannot read the index {} that was just made", place.string());
   }
   fail("no place for the index of {}:{}", data_path, problem);

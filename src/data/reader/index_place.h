@@ -10,8 +10,9 @@
 
 namespace hlat::reader {
 
-// Loads the index, or makes it with `scan`. Error when it can be written nowhere.
-std::unique_ptr<Index> find_or_make_index(const std::string& data_path, const IndexKey& key, const std::string& cache_dir,
+// Loads the index, or makes it with `scan`. Error when it can be written nowhere, and instead of a scan where options.verified says that
+// there is an index already.
+std::unique_ptr<Index> find_or_make_index(const std::string& data_path, const IndexKey& key, const ReaderOptions& options,
                                           const std::function<void(IndexWriter&)>& scan);
 
 }  // namespace hlat::reader

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "data/reader/content_hash.h"
+#include "data/reader/json_line.h"
 #include "data/reader/utf8.h"
 
 namespace hlat::reader {
@@ -64,6 +65,60 @@ void IndexedFile::part_of_file(uint64_t offset, uint64_t length, uint64_t begin,
   out.resize(std::min(bytes, length - begin));
   file_.read_exactly(offset + begin, out.data(), out.size());
   if (begin + out.size() < length) out.resize(out.size() - unfinished_bytes(out));
+}
+
+namespace {
+
+// Texts that stand in the data file as they are: one read.
+class InPlaceFile final : public IndexedFile {
+ public:
+  InPlaceFile(InputFile file, std::unique_ptr<Index> index) : IndexedFile(std::move(file), std::move(index)) {}
+
+  void text_part(uint64_t document, uint64_t begin, uint64_t bytes, std::string& out) const override {
+    part_of_file(entry(document).offset, entry(document).length, begin, bytes, out);
+  }
+
+ protected:
+  void fetch(const IndexEntry& entry, std::string& out) const override {
+    check_range(entry.offset, entry.length);
+    out.resize(entry.length);
+    file().read_exactly(entry.offset, out.data(), out.size());
+  }
+};
+
+// A plain .jsonl file: one read of the line, one parse.
+class JsonLinesFile final : public IndexedFile {
+ public:
+  JsonLinesFile(InputFile file, std::unique_ptr<Index> index, const std::string& field)
+      : IndexedFile(std::move(file), std::move(index)), field_(field) {}
+
+ protected:
+  void fetch(const IndexEntry& entry, std::string& out) const override {
+    // Buffers of a thread, whichever files it reads; they carry nothing from one read to the next.
+    thread_local JsonLineParser parser;
+    thread_local std::vector<char> line;
+    check_range(entry.offset, entry.stored);
+    line.resize(entry.stored + kJsonPadding);
+    file().read_exactly(entry.offset, line.data(), entry.stored);
+    const JsonText found = parser.parse({line.data(), entry.stored}, field_);
+    if (found.kind != JsonText::Kind::text) fail_changed();
+    out = found.text;
+    if (line.capacity() > kKeep) line = {};
+  }
+
+ private:
+  static constexpr size_t kKeep = 16 << 20;
+  std::string field_;
+};
+
+}  // namespace
+
+std::unique_ptr<DocumentFile> make_in_place(InputFile file, std::unique_ptr<Index> index) {
+  return std::make_unique<InPlaceFile>(std::move(file), std::move(index));
+}
+
+std::unique_ptr<DocumentFile> make_json_lines(InputFile file, std::unique_ptr<Index> index, const std::string& field) {
+  return std::make_unique<JsonLinesFile>(std::move(file), std::move(index), field);
 }
 
 }  // namespace hlat::reader

@@ -2,6 +2,7 @@
 // give the same index for any number of them.
 #pragma once
 
+#include "base/error.h"
 #include "data/reader/document_file.h"
 #include "data/reader/index_writer.h"
 #include "data/reader/input_file.h"
@@ -25,6 +26,12 @@ void scan_megatron(const ScanJob& job);  // file is the .bin, second the .idx
 
 // Adds a part to the index. An Error when there was nothing good among many documents: a wrong field name should not take a
 // pass over the whole file.
-void take_part(const ScanJob& job, const ScanPart& part);
+inline void take_part(const ScanJob& job, const ScanPart& part) {
+  constexpr uint64_t kTries = 1000;
+  job.index.add(part);
+  const IndexHeader& h = job.index.header();
+  if (h.documents > 0 || h.bad < kTries) return;
+  throw Error(describe_bad({.path = job.file.path(), .documents = 0, .bytes = 0, .bad = h.bad, .examples = job.index.examples()}));
+}
 
 }  // namespace hlat::reader

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kBatch = 4 << 20;
 constexpr size_t kStep = 1 << 20;
 
-struct Batch {
+struct LineBatch {
   std::string lines;
   std::string broken;     // not empty: the data ends here, in the middle of the last line
   bool too_long = false;  // one line that was passed over
@@ -27,9 +27,9 @@ class LineBatches {
  public:
   explicit LineBatches(ByteStream& stream) : stream_(stream) {}
 
-  std::optional<Batch> next() {
+  std::optional<LineBatch> next() {
     if (ended_) return std::nullopt;
-    Batch batch{.lines = std::move(rest_), .broken = {}};
+    LineBatch batch{.lines = std::move(rest_), .broken = {}};
     rest_.clear();
     size_t end = 0;  // behind the last newline
     while (!ended_ && (batch.lines.size() < kBatch || end == 0)) {
@@ -57,7 +57,7 @@ class LineBatches {
     to.resize(before + n);
     ended_ = n == 0;
   }
-  Batch pass_over_line() {
+  LineBatch pass_over_line() {
     std::string step;
     while (!ended_) {
       step.clear();
@@ -75,7 +75,7 @@ class LineBatches {
   bool ended_ = false;
 };
 
-ScanPart scan_batch(const Batch& batch, const std::string& field) {
+ScanPart scan_batch(const LineBatch& batch, const std::string& field) {
   ScanPart part;
   if (batch.too_long) part.add_bad(++part.lines, fmt::format("longer than {} bytes", kMaxDocument));
   JsonLineParser parser;
@@ -100,7 +100,7 @@ void scan_stream(const ScanJob& job, ByteStream& stream) {
   job.index.set_layout(Layout::blocks);
   LineBatches batches(stream);
   const auto next = [&] { return batches.next(); };
-  const auto work = [&](const Batch& batch) { return scan_batch(batch, job.options.field); };
+  const auto work = [&](const LineBatch& batch) { return scan_batch(batch, job.options.field); };
   const auto take = [&](const ScanPart& part) { take_part(job, part); };
   Pipeline(next, work, take).run(job.options.threads);
 }

@@ -6,7 +6,7 @@
 
 #include "data/tokenizer/unicode.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 namespace {
 
 size_t byte(char c) { return static_cast<uint8_t>(c); }
@@ -91,4 +91,4 @@ bool AddedTokens::touches(std::string_view text, size_t at) const {
   return false;
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 struct AddedToken {
   std::string text;
@@ -67,4 +67,4 @@ class AddedTokens {
   bool space_is_mark_ = false;
 };
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

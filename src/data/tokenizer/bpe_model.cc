@@ -6,7 +6,7 @@
 
 #include "data/tokenizer/unicode.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 BpeModel::BpeModel(const BpeOptions& options, const IdMap& ids, PairTable pairs, const std::array<int32_t, 256>& byte_tokens)
     : options_(options), pairs_(std::move(pairs)), byte_tokens_(byte_tokens) {
@@ -125,4 +125,4 @@ PairTable pairs_of_ranked(const std::vector<RankedToken>& tokens, const IdMap& i
   return table;
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

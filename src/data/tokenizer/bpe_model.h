@@ -10,7 +10,7 @@
 #include "data/tokenizer/merges.h"
 #include "data/tokenizer/vocab.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 struct BpeOptions {
   bool bytes = false;          // symbols are bytes, else characters
@@ -66,4 +66,4 @@ struct RankedToken {
 };
 PairTable pairs_of_ranked(const std::vector<RankedToken>& tokens, const IdMap& ids, bool any_byte);
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

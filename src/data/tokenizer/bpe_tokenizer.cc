@@ -5,28 +5,29 @@
 
 #include <array>
 
+#include "data/tokenizer/cut.h"
 #include "data/tokenizer/unicode.h"
 #include "data/tokenizer/word_cache.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 namespace {
 
 class BpeEncoder final : public Encoder {
  public:
   explicit BpeEncoder(const BpeParts& parts) : parts_(parts), splitter_(parts.steps), merger_(parts.model->pairs()) {}
 
-  void encode(std::string_view text, std::vector<int32_t>& ids) override { document(text, PieceStart::document, ids); }
-  void resume(std::string_view text, std::vector<int32_t>& ids) override { document(text, PieceStart::continued, ids); }
+  void encode(std::string_view text, std::vector<int32_t>& ids) override { document(text, TextStart::document, ids); }
+  void resume(std::string_view text, std::vector<int32_t>& ids) override { document(text, TextStart::continued, ids); }
   size_t cut(std::string_view text, size_t limit) const override { return find_cut(parts_, text, limit); }
 
  private:
-  void document(std::string_view text, PieceStart start, std::vector<int32_t>& ids) {
+  void document(std::string_view text, TextStart start, std::vector<int32_t>& ids) {
     out_ = &ids;
     pending_ = queued_ = 0;
     text = unicode::valid(text, clean_);
-    split(parts_.raw, text, start, [this](std::string_view piece, PieceStart s) {
-      const std::string_view normal = parts_.normalizer.apply(piece, s == PieceStart::continued, normal_);
-      split(parts_.normalized, normal, s, [this](std::string_view p, PieceStart at) {
+    split(parts_.raw, text, start, [this](std::string_view piece, TextStart s) {
+      const std::string_view normal = parts_.normalizer.apply(piece, s == TextStart::continued, normal_);
+      split(parts_.normalized, normal, s, [this](std::string_view p, TextStart at) {
         splitter_.run(p, at, [this](const char* begin, const char* end, const char* limit) { word(begin, end, limit); });
       });
     });
@@ -34,13 +35,13 @@ class BpeEncoder final : public Encoder {
   }
 
   template <class Piece>
-  void split(const AddedTokens& added, std::string_view text, PieceStart start, const Piece& piece) {
+  void split(const AddedTokens& added, std::string_view text, TextStart start, const Piece& piece) {
     if (added.empty()) {
       if (!text.empty()) piece(text, start);
       return;
     }
     added.split(
-        text, [&](std::string_view p) { piece(p, p.data() == text.data() ? start : PieceStart::later); },
+        text, [&](std::string_view p) { piece(p, p.data() == text.data() ? start : TextStart::later); },
         [this](int32_t id) {
           look_up();
           put({&id, 1});
@@ -138,4 +139,4 @@ class BpeTokenizer final : public Tokenizer {
 
 std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeParts parts) { return std::make_unique<BpeTokenizer>(std::move(parts)); }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

@@ -14,7 +14,7 @@
 #include "data/tokenizer/tokenizer.h"
 #include "data/tokenizer/vocab.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 struct BpeParts {
   Vocab vocab;
@@ -33,7 +33,4 @@ struct BpeParts {
 
 std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeParts parts);
 
-// Encoder::cut for these parts.
-size_t find_cut(const BpeParts& parts, std::string_view text, size_t limit);
-
-}  // namespace hlat
+}  // namespace hlat::tokenizer

@@ -1,12 +1,13 @@
 // Where a document can be cut without changing an id. For the hand-written scanners that is known from the two characters at
 // the place: no pattern reaches from a letter or a number to what is neither. Words of U+2581 style are cut before a space.
 // For other patterns the places are found by cutting into words and looking whether the parts give the same words.
+#include "data/tokenizer/cut.h"
+
 #include <algorithm>
 
-#include "data/tokenizer/bpe_tokenizer.h"
 #include "data/tokenizer/unicode.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 namespace {
 
 enum class Rule { never, after_word, before_space, search };
@@ -79,17 +80,17 @@ size_t by_characters(const BpeParts& parts, std::string_view text, size_t limit,
   return 0;
 }
 
-// The piece between added tokens that reaches `limit` or ends last before it; words of a text without normalizer.
-struct Piece {
+// The stretch between added tokens that reaches `limit` or ends last before it; words of a text without normalizer.
+struct Stretch {
   std::string_view text;
-  PieceStart start = PieceStart::document;
+  TextStart start = TextStart::document;
 };
 
-Piece piece_at(const BpeParts& parts, std::string_view text, size_t limit) {
-  Piece found{text.substr(0, 0), PieceStart::document};
+Stretch stretch_at(const BpeParts& parts, std::string_view text, size_t limit) {
+  Stretch found{text.substr(0, 0), TextStart::document};
   const auto keep = [&](std::string_view p) {
     const auto begin = static_cast<size_t>(p.data() - text.data());
-    if (begin < limit) found = {p, begin == 0 ? PieceStart::document : PieceStart::later};
+    if (begin < limit) found = {p, begin == 0 ? TextStart::document : TextStart::later};
   };
   const auto ignore = [](int32_t) {};
   const auto split = [&](std::string_view p) { parts.normalized.empty() ? keep(p) : parts.normalized.split(p, keep, ignore); };
@@ -105,21 +106,21 @@ size_t by_search(const BpeParts& parts, std::string_view text, size_t limit) {
     if (s.kind == SplitStep::prefix_space || s.kind == SplitStep::unmark) return 0;
   Splitter splitter(parts.steps);
   std::vector<size_t> ends;
-  const auto words = [&](std::string_view part, PieceStart start) {
+  const auto words = [&](std::string_view part, TextStart start) {
     splitter.run(part, start, [&](const char*, const char* end, const char*) { ends.push_back(static_cast<size_t>(end - text.data())); });
   };
-  const Piece piece = piece_at(parts, text, limit);
-  words(piece.text, piece.start);
+  const Stretch stretch = stretch_at(parts, text, limit);
+  words(stretch.text, stretch.start);
   const std::vector<size_t> whole = std::move(ends);
-  const auto offset = static_cast<size_t>(piece.text.data() - text.data());
+  const auto offset = static_cast<size_t>(stretch.text.data() - text.data());
   constexpr int kTries = 16;
   auto end = std::upper_bound(whole.begin(), whole.end(), limit);
   for (int i = 0; i < kTries && end != whole.begin(); ++i) {
     const size_t at = *--end;
     if (touches_added(parts, text, at)) continue;
     ends.clear();
-    words(piece.text.substr(0, at - offset), piece.start);
-    words(piece.text.substr(at - offset), PieceStart::continued);
+    words(stretch.text.substr(0, at - offset), stretch.start);
+    words(stretch.text.substr(at - offset), TextStart::continued);
     if (ends == whole) return at;
   }
   return 0;
@@ -133,10 +134,7 @@ size_t find_cut(const BpeParts& parts, std::string_view text, size_t limit) {
   size_t at = 0;
   if (rule == Rule::search) at = by_search(parts, text, limit);
   if (rule == Rule::after_word || rule == Rule::before_space) at = by_characters(parts, text, limit, rule);
-  if (at > 0) return at;
-  at = limit;
-  while (at > 0 && limit - at < 3 && unicode::is_continuation(text[at])) --at;
-  return at > 0 ? at : limit;
+  return at > 0 ? at : unicode::border_before(text, limit);
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

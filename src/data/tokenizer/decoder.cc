@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 std::string Decoder::decode(std::span<const int32_t> ids) const {
   std::string out;
@@ -27,4 +27,4 @@ std::string Decoder::decode(std::span<const int32_t> ids) const {
   return out;
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

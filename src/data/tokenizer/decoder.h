@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 struct Decoder {
   std::vector<std::string> bytes;  // by id
@@ -21,4 +21,4 @@ struct Decoder {
   std::string decode(std::span<const int32_t> ids) const;
 };
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

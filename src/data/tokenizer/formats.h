@@ -8,7 +8,7 @@
 #include "data/tokenizer/spm_proto.h"
 #include "data/tokenizer/tokenizer.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 std::unique_ptr<Tokenizer> read_hf_json(std::string_view content);
 std::unique_ptr<Tokenizer> read_tiktoken(std::string_view content);
@@ -21,4 +21,4 @@ std::unique_ptr<Tokenizer> make_library_tokenizer(std::string_view content, cons
 // The kind of file is told from its first bytes.
 std::unique_ptr<Tokenizer> read_tokenizer(std::string_view content);
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

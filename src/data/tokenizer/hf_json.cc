@@ -7,7 +7,7 @@
 #include "data/tokenizer/formats.h"
 #include "data/tokenizer/hf_steps.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 namespace {
 
 struct ModelSection {
@@ -234,4 +234,4 @@ std::unique_ptr<Tokenizer> read_hf_json(std::string_view content) {
   return make_bpe_tokenizer(std::move(parts));
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

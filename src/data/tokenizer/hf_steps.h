@@ -10,7 +10,7 @@
 #include "data/tokenizer/pre_tokenizer.h"
 #include "data/tokenizer/vocab.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 Normalizer read_normalizer(const JsonNode& root);
 
@@ -24,4 +24,4 @@ PreTokenizerSection read_pre_tokenizer(const JsonNode& root);
 // `vocab` with the added tokens; of `added`, which were normalized, the text counts as normalization left it.
 Decoder read_decoder(const JsonNode& root, const Vocab& vocab, const std::vector<AddedToken>& added);
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

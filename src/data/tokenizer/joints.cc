@@ -1,7 +1,7 @@
 // Collects the neighbours within tokens.
 #include "data/tokenizer/joints.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 Joints::Joints(const IdMap& ids, bool bytes_for_unknown) {
   const auto ascii = [](int c) { return c < 0x80; };
@@ -16,4 +16,4 @@ Joints::Joints(const IdMap& ids, bool bytes_for_unknown) {
     if (a != ' ') joined_.reset(at(static_cast<char>(a), ' '));
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

@@ -7,7 +7,7 @@
 
 #include "data/tokenizer/vocab.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 class Joints {
  public:
@@ -28,4 +28,4 @@ class Joints {
   std::bitset<65536> joined_;
 };
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

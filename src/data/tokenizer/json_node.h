@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 class JsonNode {
  public:
@@ -59,4 +59,4 @@ class JsonNode {
   std::string where_;
 };
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 namespace {
 
 constexpr size_t kShort = 64;  // symbols; longer words go through the heap
@@ -100,4 +100,4 @@ size_t Merger::merge_long(std::span<int32_t> symbols) {
   return out;
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

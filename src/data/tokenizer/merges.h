@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 // Pair of symbols -> rank and merged symbol: open addressing in one flat array.
 class PairTable {
@@ -82,4 +82,4 @@ class Merger {
   std::vector<uint32_t> before_;
 };
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

@@ -9,7 +9,7 @@
 
 #include "data/tokenizer/unicode.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 namespace {
 
 using namespace unicode;  // NOLINT(google-build-using-namespace)
@@ -150,4 +150,4 @@ std::string_view nfc(std::string_view text, std::string& buffer) {
   return buffer;
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 // `text` (UTF-8) where it is in normal form already, else `buffer` with the normal form.
 std::string_view nfc(std::string_view text, std::string& buffer);
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

@@ -4,7 +4,7 @@
 #include "data/tokenizer/nfc.h"
 #include "data/tokenizer/vocab.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 std::string_view unmark_spaces(std::string_view text, std::string& buffer) {
   if (text.find(kSpaceMark) == std::string_view::npos) return text;
@@ -39,4 +39,4 @@ std::string_view Normalizer::apply(std::string_view text, bool continues, Buffer
   return text;
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

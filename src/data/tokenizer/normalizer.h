@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 struct NormalizerStep {
   enum Kind { nfc, prepend, replace } kind = nfc;
@@ -30,4 +30,4 @@ struct Normalizer {
 // Every U+2581 becomes a space.
 std::string_view unmark_spaces(std::string_view text, std::string& buffer);
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

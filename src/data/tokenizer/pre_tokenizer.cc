@@ -5,9 +5,9 @@
 
 #include "data/tokenizer/normalizer.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 
-Splitter::Splitter(const std::vector<SplitStep>& steps) : steps_(steps), pieces_(steps.size()), buffers_(steps.size()) {
+Splitter::Splitter(const std::vector<SplitStep>& steps) : steps_(steps), fragments_(steps.size()), buffers_(steps.size()) {
   for (const SplitStep& s : steps)
     if (s.kind == SplitStep::regex) searches_.emplace_back(*s.pattern);
 }
@@ -26,8 +26,8 @@ std::string_view Splitter::rewritten(size_t at, std::string_view text) {
   const SplitStep& s = steps_[at];
   const bool first = text.data() == origin_;
   const bool wanted =
-      s.prefix == SplitStep::Prefix::always || (s.prefix == SplitStep::Prefix::first && first && start_ == PieceStart::document);
-  const bool continues = first && start_ == PieceStart::continued;
+      s.prefix == SplitStep::Prefix::always || (s.prefix == SplitStep::Prefix::first && first && start_ == TextStart::document);
+  const bool continues = first && start_ == TextStart::continued;
   if (s.kind == SplitStep::unmark) text = unmark_spaces(text, buffer);
   if (!wanted || continues || text.starts_with(' ')) return text;
   if (text.data() == buffer.data())
@@ -37,9 +37,9 @@ std::string_view Splitter::rewritten(size_t at, std::string_view text) {
   return buffer;
 }
 
-void Splitter::find_pieces(size_t at, std::string_view text) {
+void Splitter::find_fragments(size_t at, std::string_view text) {
   const SplitStep& s = steps_[at];
-  std::vector<Piece>& out = pieces_[at];
+  std::vector<Fragment>& out = fragments_[at];
   out.clear();
   size_t regexes = 0;
   for (size_t i = 0; i < at; ++i) regexes += steps_[i].kind == SplitStep::regex;
@@ -69,4 +69,4 @@ void Splitter::find_pieces(size_t at, std::string_view text) {
   add(done, text.size(), false);
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

@@ -11,7 +11,7 @@
 #include "data/tokenizer/regex.h"
 #include "data/tokenizer/word_scan.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 // What a pattern's matches and the text between them become.
 enum class SplitBehavior { isolated, removed, contiguous, with_previous, with_next };
@@ -40,8 +40,8 @@ struct SplitStep {
   bool invert = false;  // what the pattern does not match counts as its match
 };
 
-// Where a piece of text stands: at the start of a document, after an added token, or where a document was cut.
-enum class PieceStart { document, later, continued };
+// Where a fragment of text stands: at the start of a document, after an added token, or where a document was cut.
+enum class TextStart { document, later, continued };
 
 class Splitter {
  public:
@@ -49,14 +49,14 @@ class Splitter {
 
   // Calls word(begin, end, limit) for each word, none empty; bytes up to `limit` may be read.
   template <class Word>
-  void run(std::string_view text, PieceStart start, const Word& word) {
+  void run(std::string_view text, TextStart start, const Word& word) {
     start_ = start;
     origin_ = text.data();
     step(0, text, word);
   }
 
  private:
-  struct Piece {
+  struct Fragment {
     size_t begin;
     size_t end;
     bool match;
@@ -87,10 +87,10 @@ class Splitter {
       case SplitStep::regex: break;
     }
     // A step within this one may use the list of its own level only.
-    find_pieces(at, text);
-    for (size_t i = 0; i < pieces_[at].size(); ++i) {
-      const Piece piece = pieces_[at][i];
-      step(at + 1, text.substr(piece.begin, piece.end - piece.begin), word);
+    find_fragments(at, text);
+    for (size_t i = 0; i < fragments_[at].size(); ++i) {
+      const Fragment fragment = fragments_[at][i];
+      step(at + 1, text.substr(fragment.begin, fragment.end - fragment.begin), word);
     }
   }
 
@@ -122,14 +122,14 @@ class Splitter {
 
   static const char* next_digits(const char* p, const char* end, bool single);
   std::string_view rewritten(size_t at, std::string_view text);
-  void find_pieces(size_t at, std::string_view text);
+  void find_fragments(size_t at, std::string_view text);
 
   const std::vector<SplitStep>& steps_;
-  std::vector<Regex::Search> searches_;     // one per step; of a regex step only it is used
-  std::vector<std::vector<Piece>> pieces_;  // one per step
-  std::vector<std::string> buffers_;        // one per step
-  PieceStart start_ = PieceStart::document;
+  std::vector<Regex::Search> searches_;           // one per step; of a regex step only it is used
+  std::vector<std::vector<Fragment>> fragments_;  // one per step
+  std::vector<std::string> buffers_;              // one per step
+  TextStart start_ = TextStart::document;
   const char* origin_ = nullptr;  // of the text being cut
 };
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

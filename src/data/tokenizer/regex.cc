@@ -1,14 +1,16 @@
-// PCRE2 behind Regex.
+// PCRE2 behind Regex, and the patterns that it gets.
 #include "data/tokenizer/regex.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
 #include <array>
+#include <vector>
 
 #include "base/error.h"
+#include "data/tokenizer/unicode.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 namespace {
 
 std::string pcre_message(int error) {
@@ -20,6 +22,148 @@ std::string pcre_message(int error) {
 PCRE2_SPTR units(std::string_view s) { return reinterpret_cast<PCRE2_SPTR>(s.data()); }
 
 constexpr size_t kJitStack = size_t{8} << 20;  // of which only what a match uses is touched
+
+using unicode::Kind;
+
+constexpr const char* kSpaces = R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
+constexpr std::string_view kPlainEscapes = R"(\/'"()[]{}.*+?|^$-&#~!@%=<>,:;` )";  // stand for the character itself
+constexpr std::string_view kSharedEscapes = "rntfv";                               // the same in all engines
+
+// The code points that are of a kind here and not to PCRE2, or the other way round, as UTF-8.
+std::string differing(const char* property, Kind kind, bool ours) {
+  std::string all;
+  for (uint32_t c = 0; c < 0x110000; ++c)
+    if ((c < 0xD800 || c > 0xDFFF) && (unicode::kind(c) == kind) == ours) unicode::append(all, c);
+  const Regex regex(fmt::format("\\{}{{{}}}", ours ? 'P' : 'p', property), Regex::Dialect::pcre2);
+  Regex::Search search(regex);
+  std::string out;
+  Regex::Range m{};
+  for (size_t from = 0; search.find(all, from, m); from = m.end) out.append(all, m.begin, m.end - m.begin);
+  return out;
+}
+
+std::string ranges(const std::vector<uint32_t>& sorted) {
+  std::string out;
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    const size_t first = i;
+    while (i + 1 < sorted.size() && sorted[i + 1] == sorted[i] + 1) ++i;
+    out += fmt::format("\\x{{{:X}}}", sorted[first]);
+    if (i > first) out += fmt::format("-\\x{{{:X}}}", sorted[i]);
+  }
+  return out;
+}
+
+// Members of a class that holds exactly the code points of a kind: PCRE2's property and what it lacks, or all of them in full
+// where PCRE2 has more.
+std::string members(const char* property, Kind kind) {
+  std::vector<uint32_t> codes;
+  if (differing(property, kind, false).empty()) {
+    const std::string more = differing(property, kind, true);
+    for (const char *p = more.data(), *end = p + more.size(); p < end; p += unicode::decode(p).size)
+      codes.push_back(unicode::decode(p).code);
+    return fmt::format("\\p{{{}}}{}", property, ranges(codes));
+  }
+  for (uint32_t c = 0; c < 0x110000; ++c)
+    if ((c < 0xD800 || c > 0xDFFF) && unicode::kind(c) == kind) codes.push_back(c);
+  return ranges(codes);
+}
+
+// Rewrites a pattern for PCRE2, whose Unicode tables may be older or newer than those of the reference libraries and whose \s differs by a
+// character. Character classes that nest or intersect, and escapes that the engines read differently, are refused.
+class Rewriter {
+ public:
+  explicit Rewriter(std::string_view pattern) : in_(pattern) {}
+
+  std::string run() {
+    while (at_ < in_.size()) {
+      const char c = in_[at_];
+      if (c == '\\')
+        escape();
+      else if (in_class_)
+        class_character(c);
+      else
+        plain(c);
+    }
+    return out_;
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view what) const { fail("pattern '{}': {} is not supported", in_, what); }
+
+  void plain(char c) {
+    if (c == '^' || c == '$') refuse("an anchor");
+    if (in_.substr(at_).starts_with("(?")) group();
+    out_ += c;
+    ++at_;
+    if (c != '[') return;
+    in_class_ = true;
+    if (at_ < in_.size() && in_[at_] == '^') out_ += in_[at_++];
+    if (at_ < in_.size() && in_[at_] == ']') refuse("a class that starts with ]");
+  }
+
+  // What comes after (? has to mean the same everywhere.
+  void group() const {
+    std::string_view rest = in_.substr(at_ + 2);
+    for (const std::string_view known : {":", "i:", "=", "!", "<=", "<!", ">"})
+      if (rest.starts_with(known)) return;
+    refuse("a group that starts with " + std::string(in_.substr(at_, 4)));
+  }
+
+  void class_character(char c) {
+    if (c == '[') refuse("a class within a class");
+    if (in_.substr(at_).starts_with("&&")) refuse("&& in a class");
+    if (c == ']') in_class_ = false;
+    out_ += c;
+    ++at_;
+  }
+
+  void set_of(const std::string& members, bool negated) {
+    if (!in_class_)
+      out_ += (negated ? "[^" : "[") + members + "]";
+    else if (!negated)
+      out_ += members;
+    else
+      refuse("a negated set in a class");
+  }
+
+  void escape() {
+    if (at_ + 1 == in_.size()) refuse("a \\ at the end");
+    const char c = in_[at_ + 1];
+    if (c == 'p' || c == 'P') return property(c == 'P');
+    if (c == 's' || c == 'S') {
+      set_of(kSpaces, c == 'S');
+    } else if (c == 'd') {
+      out_ += "\\p{Nd}";
+    } else if (kSharedEscapes.find(c) != std::string_view::npos || kPlainEscapes.find(c) != std::string_view::npos) {
+      out_ += in_.substr(at_, 2);
+    } else {
+      refuse(in_.substr(at_, 2));
+    }
+    at_ += 2;
+  }
+
+  void property(bool negated) {
+    const size_t end = at_ + 2 < in_.size() && in_[at_ + 2] == '{' ? in_.find('}', at_) : std::string_view::npos;
+    if (end == std::string_view::npos) refuse("a property without braces");
+    std::string_view name = in_.substr(at_ + 3, end - at_ - 3);
+    if (name.starts_with('^')) {
+      negated = !negated;
+      name.remove_prefix(1);
+    }
+    if (name == "L")
+      set_of(members("L", unicode::kLetter), negated);
+    else if (name == "N")
+      set_of(members("N", unicode::kNumber), negated);
+    else
+      out_ += fmt::format("\\{}{{{}}}", negated ? 'P' : 'p', name);
+    at_ = end + 1;
+  }
+
+  std::string_view in_;
+  std::string out_;
+  size_t at_ = 0;
+  bool in_class_ = false;
+};
 
 }  // namespace
 
@@ -40,7 +184,7 @@ struct Regex::Search::Memory {
 };
 
 Regex::Regex(const std::string& pattern, Dialect dialect) : code_(std::make_unique<Code>()) {
-  const std::string text = dialect == Dialect::pcre2 ? pattern : rewrite_pattern(pattern);
+  const std::string text = dialect == Dialect::pcre2 ? pattern : Rewriter(pattern).run();
   int error = 0;
   PCRE2_SIZE at = 0;
   code_->code = pcre2_compile(units(text), text.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK, &error, &at, nullptr);
@@ -71,4 +215,4 @@ bool Regex::Search::find(std::string_view text, size_t from, Range& match) {
   return true;
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 class Regex {
  public:
@@ -41,7 +41,4 @@ class Regex {
   std::unique_ptr<Code> code_;
 };
 
-// The pattern as PCRE2 gets it.
-std::string rewrite_pattern(std::string_view pattern);
-
-}  // namespace hlat
+}  // namespace hlat::tokenizer

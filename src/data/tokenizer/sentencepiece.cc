@@ -10,7 +10,7 @@
 #include "data/tokenizer/formats.h"
 #include "data/tokenizer/unicode.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 namespace {
 
 // Pieces that text can become, a space in place of U+2581.
@@ -117,4 +117,4 @@ std::unique_ptr<Tokenizer> read_sentencepiece(std::string_view content) {
   return own ? std::move(own) : make_library_tokenizer(content, model);
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

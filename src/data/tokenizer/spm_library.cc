@@ -9,7 +9,7 @@
 #include "data/tokenizer/unicode.h"
 #include "data/tokenizer/vocab.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 namespace {
 
 using sentencepiece::SentencePieceProcessor;
@@ -32,9 +32,7 @@ class LibraryEncoder final : public Encoder {
     if (limit >= text.size()) return text.size();
     for (size_t at = limit; at > 0; --at)
       if (is_border(text, at)) return at;
-    size_t at = limit;
-    while (at > 0 && limit - at < 3 && unicode::is_continuation(text[at])) --at;
-    return at > 0 ? at : limit;
+    return unicode::border_before(text, limit);
   }
 
  private:
@@ -113,4 +111,4 @@ std::unique_ptr<Tokenizer> make_library_tokenizer(std::string_view content, cons
   return std::make_unique<LibraryTokenizer>(content, model);
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

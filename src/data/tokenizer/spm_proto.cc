@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 namespace {
 
 struct Field {
@@ -132,4 +132,4 @@ SpmModel parse_spm(std::string_view content) {
   return out;
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

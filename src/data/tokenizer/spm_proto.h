@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 struct SpmPiece {
   enum Type { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
@@ -35,4 +35,4 @@ struct SpmModel {
 
 SpmModel parse_spm(std::string_view content);  // an Error when the content is no such file
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

@@ -7,7 +7,7 @@
 #include "data/tokenizer/bpe_tokenizer.h"
 #include "data/tokenizer/formats.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 namespace {
 
 constexpr size_t kSpecialTokens = 256;
@@ -127,4 +127,4 @@ std::unique_ptr<Tokenizer> read_tiktoken(std::string_view content) {
   return make_bpe_tokenizer(std::move(parts));
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace hlat::unicode {
+namespace hlat::tokenizer::unicode {
 namespace {
 
 template <size_t N>
@@ -95,4 +95,4 @@ std::string_view valid(std::string_view text, std::string& buffer) {
   return buffer;
 }
 
-}  // namespace hlat::unicode
+}  // namespace hlat::tokenizer::unicode

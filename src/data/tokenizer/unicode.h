@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace hlat::unicode {
+namespace hlat::tokenizer::unicode {
 
 enum Kind : uint8_t { kOther = 0, kLetter = 1, kNumber = 2, kSpace = 3 };  // low two bits of the traits
 
@@ -62,8 +62,14 @@ Char decode_any(const char* p, const char* end);
 Char decode_before(const char* begin, const char* p);
 
 void append(std::string& out, uint32_t code);
+// The largest border of two characters at or before `limit`; `limit` itself in bytes that are no characters.
+inline size_t border_before(std::string_view text, size_t limit) {
+  size_t at = limit;
+  while (at > 0 && limit - at < 3 && is_continuation(text[at])) --at;
+  return at > 0 ? at : limit;
+}
 
 // `text` where it is UTF-8; else `buffer`, where each maximal ill-formed part became U+FFFD.
 std::string_view valid(std::string_view text, std::string& buffer);
 
-}  // namespace hlat::unicode
+}  // namespace hlat::tokenizer::unicode

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "data/tokenizer/unicode.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 namespace {
 
 // Bytes that are printable in Latin-1 stand for themselves; the others, in order, are U+0100 and up.
@@ -76,4 +76,12 @@ std::optional<std::string> bytes_of_printable(std::string_view token) {
   return out;
 }
 
-}  // namespace hlat
+std::string printable_of_byte(uint8_t byte) {
+  uint32_t code = prints_itself(byte) ? byte : 0x100;
+  for (int b = 0; code >= 0x100 && b < byte; ++b) code += prints_itself(b) ? 0 : 1;
+  std::string out;
+  unicode::append(out, code);
+  return out;
+}
+
+}  // namespace hlat::tokenizer

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 struct StringHash {
   using is_transparent = void;
@@ -47,5 +47,6 @@ std::string token_of_byte(uint8_t byte);
 
 // GPT-2's way to write bytes as printable characters: the bytes of such a token, nothing when a character is none of the 256.
 std::optional<std::string> bytes_of_printable(std::string_view token);
+std::string printable_of_byte(uint8_t byte);
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

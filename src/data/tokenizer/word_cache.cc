@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace hlat {
+namespace hlat::tokenizer {
 namespace {
 
 // Of one generation.
@@ -62,4 +62,4 @@ void LongWordCache::put(std::string_view word, uint64_t hash, std::span<const in
   ++newer_.used;
 }
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 class ShortWordCache {
  public:
@@ -118,4 +118,4 @@ class LongWordCache {
   Generation older_;
 };
 
-}  // namespace hlat
+}  // namespace hlat::tokenizer

@@ -8,7 +8,7 @@
 
 #include "data/tokenizer/unicode.h"
 
-namespace hlat::scan {
+namespace hlat::tokenizer::scan {
 
 inline constexpr const char* kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 inline constexpr const char* kLlama3Pattern =
@@ -170,4 +170,4 @@ struct EachSpace {
   }
 };
 
-}  // namespace hlat::scan
+}  // namespace hlat::tokenizer::scan

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "support/grammar_scorer.h"
 
 namespace hlat {
 namespace {
@@ -55,7 +56,7 @@ TEST(Grammar, ProbabilitiesOfAllToyDocumentsSumToOneAndMatchFrequencies) {
   for (int i = 0; i < kSamples; ++i) ++seen[g.sample(random).tokens];
   double total = 0, entropy = 0, length = 0;
   for (const auto& [tokens, count] : seen) {
-    const double p = std::exp(-sum(g.surprisals(tokens)));
+    const double p = std::exp(-sum(GrammarScorer::surprisals(g, tokens)));
     total += p;
     entropy -= p * std::log(p);
     length += p * static_cast<double>(tokens.size());
@@ -79,7 +80,7 @@ TEST(Grammar, RefusesWhatWouldMakeItsEntropyWrong) {
   EXPECT_THROW(Grammar("@l f g = x / y\na: <b> {s.g}\nb: [s=l] | z\n"), CheckFailed) << "mention filled on one path only";
   EXPECT_THROW(Grammar("@l f g = x / y\na: <b> {s.g}\nb: z | [s=l]\n"), CheckFailed) << "the same, the other path";
   EXPECT_THROW(Grammar("@l f g = x w / y\n@k f g = p / 1 | q / 2\na: [d=k] <b:d.g> {s.g}\nb_1: [s=l]\nb_2: z\n"), CheckFailed)
-      << "the same, decided by a slot";
+      << "the same, decided by a variable";
   EXPECT_THROW(Grammar("@l f g = x / y\na: [s=l] {s.h}\n"), CheckFailed) << "unknown feature";
   EXPECT_THROW(Grammar("@l f g = x / y\n@m f = z\na: <b> {s.g}\nb: [s=l] | [s=m]\n"), CheckFailed) << "lists with other features";
   EXPECT_NO_THROW(Grammar("@l f g = x / y\na: [s=l] <b>\nb: {s.g} | z\n"));
@@ -88,7 +89,7 @@ TEST(Grammar, RefusesWhatWouldMakeItsEntropyWrong) {
 TEST(Corpus, EntropyAndLengthMatchALargeSample) {
   const EmbeddedCorpus corpus(3);
   constexpr int kDocuments = 60000;
-  const double h = corpus.entropy_per_token();
+  const double h = *corpus.entropy();
   double tokens = 0, tokens2 = 0, excess = 0, excess2 = 0;
   for (int i = 0; i < kDocuments; ++i) {
     const Document d = corpus.document(i);
@@ -108,8 +109,8 @@ TEST(Corpus, HasTheAdvertisedShape) {
   const EmbeddedCorpus corpus(1);
   EXPECT_GE(corpus.tokenizer().vocab_size(), 200);
   EXPECT_LE(corpus.tokenizer().vocab_size(), 400);
-  EXPECT_GT(corpus.entropy_per_token(), 1.2);
-  EXPECT_LT(corpus.entropy_per_token(), 1.8);
+  EXPECT_GT(*corpus.entropy(), 1.2);
+  EXPECT_LT(*corpus.entropy(), 1.8);
   EXPECT_GT(corpus.grammar().expected_length(), 30);
   EXPECT_LT(corpus.grammar().expected_length(), 60);
 }
@@ -118,7 +119,7 @@ TEST(Corpus, ScorerAgreesWithTheGenerator) {
   const EmbeddedCorpus corpus(11);
   for (uint64_t i = 0; i < 4000; ++i) {
     const Document d = corpus.document(i);
-    const std::vector<double> scored = corpus.grammar().surprisals(d.tokens);
+    const std::vector<double> scored = GrammarScorer::surprisals(corpus.grammar(), d.tokens);
     ASSERT_EQ(scored.size(), d.surprisals.size());
     for (size_t t = 0; t < scored.size(); ++t) ASSERT_NEAR(scored[t], d.surprisals[t], 1e-12) << i << " " << t;
   }
@@ -126,7 +127,7 @@ TEST(Corpus, ScorerAgreesWithTheGenerator) {
 
 TEST(Corpus, ScorerRefusesWhatTheGrammarCannotWrite) {
   const EmbeddedCorpus corpus(11);
-  const auto score = [&](std::string_view text) { return corpus.grammar().surprisals(corpus.tokenizer().encode(text)); };
+  const auto score = [&](std::string_view text) { return GrammarScorer::surprisals(corpus.grammar(), corpus.tokenizer().encode(text)); };
   const std::string good =
       "Lily the brave ran to the old beach. Ashore she saw a wet red shell. But it was too heavy. So she built a tiny blue raft. "
       "Lily was happy but tired.\n";

@@ -100,6 +100,26 @@ TEST(ReaderIndex, IsMadeAnewWhenTheFileChanged) {
   EXPECT_EQ(open_documents(path, {})->documents(), 3u);
 }
 
+TEST(ReaderIndex, AVerifiedIndexIsNotHashedAgain) {
+  const TempDir dir;
+  DataWork work;
+  for (const std::string& path :
+       {dir.write("a.jsonl", test::json_lines(kTexts)), dir.write("b.jsonl.gz", test::gzip(test::json_lines(kTexts)))}) {
+    EXPECT_THROW(open_documents(path, {.verified = 1}), Error) << "there is no index";
+    EXPECT_TRUE(files_in(dir.path(".hlat")).empty()) << "and none is made";
+    const uint64_t fingerprint = open_documents(path, {.work = &work})->fingerprint();
+    const DataWork before = work;
+    EXPECT_EQ(test::read_all(*open_documents(path, {.verified = fingerprint, .work = &work})), kTexts);
+    EXPECT_EQ(work.files_opened, before.files_opened + 1);
+    EXPECT_EQ(work.indices_hashed, before.indices_hashed);
+    EXPECT_EQ(message_of([&] { open_documents(path, {.verified = fingerprint + 1}); }),
+              path + " or its index is not what the process that opened it first found: it changed during start-up");
+    fs::remove_all(dir.path(".hlat"));
+  }
+  EXPECT_EQ(work.files_scanned, 2u);
+  EXPECT_EQ(work.indices_hashed, 2u);
+}
+
 TEST(ReaderIndex, FingerprintFollowsTheContentOnly) {
   const TempDir dir;
   const std::string path = dir.write("a.jsonl", test::json_lines(kTexts));

@@ -14,6 +14,8 @@
 namespace hlat::test {
 namespace {
 
+namespace unicode = tokenizer::unicode;
+
 std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text) {
   std::vector<int32_t> ids;
   tokenizer.encoder()->encode(text, ids);

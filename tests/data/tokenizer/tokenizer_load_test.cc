@@ -14,6 +14,7 @@ namespace hlat::test {
 namespace {
 
 using nlohmann::json;
+using tokenizer::read_tokenizer;
 
 std::string says(const json& file) {
   return message_of([&] { read_tokenizer(file.dump()); });

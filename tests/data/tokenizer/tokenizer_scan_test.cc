@@ -14,6 +14,10 @@
 namespace hlat::test {
 namespace {
 
+namespace scan = tokenizer::scan;
+namespace unicode = tokenizer::unicode;
+using tokenizer::Regex;
+
 // Text of all kinds: characters that matter to the patterns, words, and any code point.
 class RandomText {
  public:

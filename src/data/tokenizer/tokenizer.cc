@@ -1,4 +1,6 @@
 // Tokenizer files.
+#include "data/tokenizer/tokenizer.h"
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -8,7 +10,7 @@
 #include "base/error.h"
 #include "data/tokenizer/formats.h"
 
-namespace hlat {
+namespace hlat::tokenizer {
 
 std::unique_ptr<Tokenizer> read_tokenizer(std::string_view content) {
   const size_t first = content.find_first_not_of(" \t\r\n");
@@ -18,6 +20,10 @@ std::unique_ptr<Tokenizer> read_tokenizer(std::string_view content) {
   return read_sentencepiece(content);
 }
 
+}  // namespace hlat::tokenizer
+
+namespace hlat {
+
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
   if (std::filesystem::is_directory(path)) throw UsageError(fmt::format("{}: a folder; name the tokenizer file in it", path));
   std::ifstream file(path, std::ios::binary);
@@ -25,7 +31,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
   const std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (file.bad()) throw UsageError(fmt::format("{}: cannot be read", path));
   try {
-    return read_tokenizer(content);
+    return tokenizer::read_tokenizer(content);
   } catch (const Error& e) {
     throw UsageError(fmt::format("{}: {}", path, e.what()));
   }

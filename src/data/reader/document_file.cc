@@ -1,7 +1,12 @@
 // Opens a data file by its name: finds its format, finds or makes its index, checks the share of bad documents.
+#include "data/reader/document_file.h"
+
+#include <glob.h>
+
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <cerrno>
+#include <filesystem>
 #include <string_view>
 
 #include "base/error.h"
@@ -94,14 +99,51 @@ std::unique_ptr<DocumentFile> open_documents(const std::string& path, const Read
   std::optional<InputFile> second;
   if (const std::string name = second_path(file.path()); !name.empty()) second.emplace(name);
   const InputFile* other = second ? &*second : nullptr;
-  auto index = find_or_make_index(file.path(), key_of(file, other, format, options), options.cache_dir, [&](IndexWriter& writer) {
+  auto index = find_or_make_index(file.path(), key_of(file, other, format, options), options, [&](IndexWriter& writer) {
     ReaderOptions own = options;
     own.threads =
         static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(std::max(options.threads, 1)), 1 + file.size() / kWorthAThread));
     scan(format, {.file = file, .second = other, .options = own, .index = writer});
   });
+  if (options.work != nullptr) ++options.work->files_opened;
   check_bad_share(index->report(file.path()), options.bad_share);
   return make_file(std::move(file), std::move(index), options);
+}
+
+std::string describe_bad(const FileReport& report) {
+  std::string text = fmt::format("{}: {} of {} documents are bad", report.path, report.bad, report.bad + report.documents);
+  for (const BadDocument& bad : report.examples) {
+    text +=
+        bad.line > 0 ? fmt::format("\n  {}:{}: {}", report.path, bad.line, bad.reason) : fmt::format("\n  {}: {}", report.path, bad.reason);
+  }
+  if (report.bad > report.examples.size()) text += fmt::format("\n  and {} more", report.bad - report.examples.size());
+  return text;
+}
+
+void check_bad_share(const FileReport& report, double share) {
+  constexpr uint64_t kFew = 3;  // bad documents that no share forbids: a short file has no shares worth the name
+  const double allowed = share * static_cast<double>(report.bad + report.documents);
+  if (report.bad == 0 || (share > 0 && report.bad <= kFew) || static_cast<double>(report.bad) <= allowed) return;
+  throw Error(fmt::format("{}\n  allowed is a share of {:g}", describe_bad(report), share));
+}
+
+std::vector<std::string> match_files(const std::string& pattern) {
+  if (std::error_code error; std::filesystem::is_regular_file(pattern, error)) return {pattern};  // its name may have brackets
+  glob_t found{};
+  // A folder that is not there has no files; one that may not be read is an error.
+  const auto stop = [](const char* /*path*/, int error) { return error == ENOENT || error == ENOTDIR ? 0 : 1; };
+  const int status = ::glob(pattern.c_str(), GLOB_NOSORT | GLOB_BRACE | GLOB_TILDE, stop, &found);
+  const std::unique_ptr<glob_t, decltype(&::globfree)> release(&found, &::globfree);
+  if (status == GLOB_NOMATCH) throw UsageError(fmt::format("no file matches {}", pattern));
+  if (status != 0) fail("cannot look for {}: {}", pattern, status == GLOB_NOSPACE ? "not enough memory" : "a folder cannot be read");
+  std::vector<std::string> files(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  // "data*" names both files of a Megatron pair, which are one.
+  std::erase_if(files, [&](const std::string& path) {
+    return path.ends_with(".idx") && std::binary_search(files.begin(), files.end(), path.substr(0, path.size() - 4) + ".bin");
+  });
+  return files;
 }
 
 }  // namespace hlat
