@@ -38,7 +38,6 @@ DATA_READERS = {"train", "eval", "plan", "runtime", "bench", "cli"}
 BACKEND_USERS = {"backend/cpu": {"runtime"}, "backend/cuda": {"runtime"}, "backend/null": {"runtime", "plan", "bench"}}
 # Transports by their header, and their users likewise; all else of comm is for everybody above it.
 TRANSPORT_USERS = {
-    "comm/thread_comm.h": {"runtime"},
     "comm/mpi_comm.h": {"runtime"},
     "comm/null_comm.h": {"runtime", "plan"},
     "comm/self_comm.h": {"runtime", "plan"},
@@ -148,7 +147,7 @@ GOOD_TREE = {
     "src/comm/mpi_comm.h": '#include "comm/comm.h"\n',
     "src/comm/mpi_comm.cc": '#include <mpi.h>\n#include "comm/mpi_comm.h"\n',
     "src/comm/null_comm.h": '#include "comm/comm.h"\n',
-    "src/comm/thread_comm.h": '#include "comm/comm.h"\n',
+    "src/comm/staged_comm.h": '#include "comm/comm.h"\n',
     "src/backend/cpu/ops.h": '#include "ops/ops.h"\n',
     "src/backend/cuda/ops.h": '#include <cuda_runtime.h>\n#include "ops/ops.h"\n',
     "src/backend/null/ops.h": '#include "ops/ops.h"\n',
@@ -159,9 +158,9 @@ GOOD_TREE = {
     "src/data/loader.h": '#include "config/config.h"\n#include "tensor/tensor.h"\n',
     "src/train/step.h": '#include "model/llama.h"\n#include "optim/adamw.h"\n#include "data/loader.h"\n',
     "src/plan/plan.h": '#include "train/step.h"\n#include "backend/null/ops.h"\n#include "comm/null_comm.h"\n',
-    "src/runtime/runtime.h": '#include "backend/cpu/ops.h"\n#include "comm/mpi_comm.h"\n#include "comm/thread_comm.h"\n#include "plan/plan.h"\n#include "train/step.h"\n',
+    "src/runtime/runtime.h": '#include "backend/cpu/ops.h"\n#include "comm/mpi_comm.h"\n#include "comm/staged_comm.h"\n#include "plan/plan.h"\n#include "train/step.h"\n',
     "src/cli/main.cc": '#include "plan/plan.h"\n#include "runtime/runtime.h"\n',
-    "tests/support/cases.h": '#include "backend/cpu/ops.h"\n#include "comm/thread_comm.h"\n',
+    "tests/support/cases.h": '#include "backend/cpu/ops.h"\n#include "comm/staged_comm.h"\n',
     "tests/unit/ops_test.cc": '#include "support/cases.h"\n#include "ops/ops.h"\n',
     "bench/ops.cc": '#include "runtime/runtime.h"\n',
 }
@@ -185,9 +184,9 @@ BAD_FILES = [
     ("src/comm/mpi_comm.h", "#include <mpi.h>\n", "MPI header mpi.h outside comm/mpi_comm.cc"),
     ("tests/unit/bad_test.cc", "#include <mpi.h>\n", "MPI header mpi.h outside comm/mpi_comm.cc"),
     ("src/train/bad.h", '#include "comm/null_comm.h"\n', "train must not name comm/null_comm.h"),
-    ("src/plan/bad.h", '#include "comm/thread_comm.h"\n', "plan must not name comm/thread_comm.h"),
+    ("src/plan/bad.h", '#include "comm/staged_comm.h"\n', "plan must not name comm/staged_comm.h"),
     ("src/cli/bad.cc", '#include "comm/mpi_comm.h"\n', "cli must not name comm/mpi_comm.h"),
-    ("bench/bad.cc", '#include "comm/thread_comm.h"\n', "bench must not name comm/thread_comm.h"),
+    ("bench/bad.cc", '#include "comm/staged_comm.h"\n', "bench must not name comm/staged_comm.h"),
     ("src/nn/bad.h", '#include "nn/bad.h"\n', "include circle: src/nn/bad.h -> src/nn/bad.h"),
     ("src/base/error.h", '#include "base/two.h"\n', '"base/two.h" is not a path'),
     ("src/misc/bad.h", "\n", "misc is not a module"),

@@ -16,6 +16,7 @@
 #include "plan/report.h"
 #include "runtime/assembly.h"
 #include "runtime/backends.h"
+#include "runtime/open_data.h"
 #include "train/trainer.h"
 
 namespace hlat {
@@ -61,17 +62,6 @@ nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s)
           {"samples", s.samples}};
 }
 
-// Rank 0 first: the others find the document indices that it made. Ranks that read no batches open nothing.
-std::unique_ptr<Dataset> open_data(const Config& config, const Session& session) {
-  const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
-  const MeshShape shape = mesh_shape(config.parallel);
-  std::unique_ptr<Dataset> data;
-  if (session.rank() != 0) session.world().barrier();
-  if (reads_batches(coord_of(session.rank(), shape), shape)) data = std::make_unique<Dataset>(config, threads);
-  if (session.rank() == 0) session.world().barrier();
-  return data;
-}
-
 // What rank 0 writes before the first step.
 std::unique_ptr<RunFolder> open_folder(const Config& config, const Session& session, const std::string& machine,
                                        const std::vector<RankPlan>& stages, double peak, const Dataset& data) {
@@ -94,7 +84,8 @@ std::unique_ptr<RunFolder> open_folder(const Config& config, const Session& sess
 
 void run_rank(const Args& args, const Config& config, const Session& session, int64_t& step) {
   const bool leads = session.rank() == 0;
-  const std::unique_ptr<Dataset> data = open_data(config, session);
+  const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
+  const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads);
   const auto backend = make_backend(config.device, session.place());
   Assembly assembly(config, *backend, session.world(), session.local_ranks());
   std::vector<RankPlan> stages;

@@ -32,14 +32,14 @@ Neighbours meet_neighbours(Comm& world, const std::string& host, const std::stri
   Card mine{.host = hash_name(host)};
   if (sched_getaffinity(0, sizeof mine.cores, &mine.cores) != 0) CPU_SET(0, &mine.cores);
   const std::vector<Card> cards = all_gather_values(world, mine);
-  Neighbours n{.local_ranks = 0};
+  Neighbours n;
   cpu_set_t all = mine.cores;
   int sharing = 0;
   for (size_t rank = 0; rank < cards.size(); ++rank) {
     const Card& c = cards[rank];
     if (c.host != mine.host) continue;
-    ++n.local_ranks;
-    n.local_rank += static_cast<int>(rank) < world.rank() ? 1 : 0;
+    if (static_cast<int>(rank) == world.rank()) n.local_rank = static_cast<int>(n.ranks.size());
+    n.ranks.push_back(static_cast<int>(rank));
     cpu_set_t both;
     CPU_OR(&all, &all, &c.cores);
     CPU_AND(&both, &c.cores, &mine.cores);

@@ -2,15 +2,16 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "comm/comm.h"
 
 namespace hlat {
 
 struct Neighbours {
-  int local_ranks = 1;  // on this host
-  int local_rank = 0;   // this one among them
-  int threads = 1;      // cores this process may use, divided by the local ranks that may use the same ones
+  std::vector<int> ranks;  // on this host, in order
+  int local_rank = 0;      // this one among them
+  int threads = 1;         // cores this process may use, divided by the local ranks that may use the same ones
   // That the launcher keeps this host's ranks from some of its cores, and how to change that; empty: it does not.
   std::string advice = {};
 };

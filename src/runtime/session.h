@@ -23,7 +23,8 @@ class Session {
 
   Comm& world() const { return *world_; }
   int rank() const { return world_->rank(); }
-  int local_ranks() const { return neighbours_.local_ranks; }
+  const std::vector<int>& ranks_on_host() const { return neighbours_.ranks; }
+  int local_ranks() const { return static_cast<int>(neighbours_.ranks.size()); }
   int threads() const { return neighbours_.threads; }
   const std::string& advice() const { return neighbours_.advice; }  // about the launcher, or empty
   Place place() const { return {.threads = neighbours_.threads, .ranks = world_->size(), .local_rank = neighbours_.local_rank}; }

@@ -8,7 +8,7 @@
 
 #include "comm/comm_queue.h"
 #include "comm/null_comm.h"
-#include "comm/thread_comm.h"
+#include "support/thread_comm.h"
 #include "support/comm_checks.h"
 #include "support/device_side.h"
 #include "support/fake_device.h"

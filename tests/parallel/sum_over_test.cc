@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "comm/null_comm.h"
-#include "comm/thread_comm.h"
+#include "support/thread_comm.h"
 #include "parallel/mesh.h"
 #include "support/comm_checks.h"
 #include "support/host_memory.h"

@@ -5,7 +5,7 @@
 
 #include <mutex>
 
-#include "comm/thread_comm.h"
+#include "support/thread_comm.h"
 #include "support/layout_run.h"
 #include "support/message_of.h"
 #include "support/staged_host.h"

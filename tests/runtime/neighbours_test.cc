@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include "comm/thread_comm.h"
+#include "support/thread_comm.h"
 
 namespace hlat {
 namespace {
@@ -15,9 +15,9 @@ TEST(Neighbours, AreTheRanksOfOneHost) {
   run_thread_ranks(5, [&](Comm& world) {
     const bool even = world.rank() % 2 == 0;
     const Neighbours n = meet_neighbours(world, even ? "even" : "odd", "");
-    EXPECT_EQ(n.local_ranks, even ? 3 : 2);
+    EXPECT_EQ(n.ranks, even ? (std::vector{0, 2, 4}) : (std::vector{1, 3}));
     EXPECT_EQ(n.local_rank, world.rank() / 2);
-    EXPECT_EQ(n.threads, std::max(1, CPU_COUNT(&set) / n.local_ranks));
+    EXPECT_EQ(n.threads, std::max(1, CPU_COUNT(&set) / static_cast<int>(n.ranks.size())));
     EXPECT_EQ(n.advice, "");
   });
 }

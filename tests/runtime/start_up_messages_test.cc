@@ -4,9 +4,10 @@
 #include <bit>
 
 #include "cli/ranks.h"
-#include "comm/thread_comm.h"
+#include "support/thread_comm.h"
 #include "runtime/device_comm.h"
 #include "runtime/neighbours.h"
+#include "runtime/open_data.h"
 #include "support/layout_run.h"
 #include "support/staged_host.h"
 
@@ -17,8 +18,8 @@ namespace {
 int64_t start_up(Comm& world, const Config& config, Backend& backend) {
   const Neighbours here = meet_neighbours(world, fmt::format("node-{}", world.rank() / 8), "srun");
   check_same(world, config);
-  world.barrier();  // the data is indexed
-  DeviceComm comm(config, backend, world, here.local_ranks);
+  const auto data = open_data(config, world, here.ranks, 1);
+  DeviceComm comm(config, backend, world, static_cast<int>(here.ranks.size()));
   const Mesh mesh = comm.make_mesh();
   EXPECT_EQ(sum_over(mesh, 1.0), world.size());
   EXPECT_EQ(sum_over(mesh.along(Axis::dp), 1.0), mesh.shape().dp);

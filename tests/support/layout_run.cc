@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "backend/cpu/cpu_backend.h"
-#include "comm/thread_comm.h"
+#include "support/thread_comm.h"
 #include "support/host_memory.h"
 
 namespace hlat {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/thread_comm.h"
+#include "support/thread_comm.h"
 #include "support/host_memory.h"
 #include "support/layout_run.h"
 

@@ -1,4 +1,4 @@
-// Ranks that are threads of one process: distributed runs and tests with no launcher. A message is copied once, from the
+// Ranks that are threads of one process: distributed tests with no launcher. A message is copied once, from the
 // sender's tensor into the receiver's, by whichever of the two comes second. Waiting ranks sleep.
 #pragma once
 

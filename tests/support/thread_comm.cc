@@ -1,7 +1,7 @@
 // One mutex guards the matching of messages; copies run outside it. A channel (group, from, to, tag) is a queue of
 // messages of which only one side has come. Each Comm has an endpoint, where its thread sleeps. A rank that leaves with
 // an exception first takes back what nobody has matched and waits for copies that touch its memory.
-#include "comm/thread_comm.h"
+#include "support/thread_comm.h"
 
 #include <algorithm>
 #include <chrono>

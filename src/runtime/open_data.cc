@@ -1,0 +1,41 @@
+#include "runtime/open_data.h"
+
+#include <algorithm>
+
+#include "comm/host_exchange.h"
+#include "parallel/mesh.h"
+
+namespace hlat {
+
+namespace {
+
+// The first rank's text, on all ranks of the group.
+std::string broadcast_text(Comm& group, std::string text) {
+  text.resize(broadcast_value(group, text.size(), 0));
+  group.broadcast_bytes(text.data(), text.size(), 0);
+  return text;
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_data(const Config& config, Comm& world, const std::vector<int>& on_host, int threads) {
+  const MeshShape shape = mesh_shape(config.parallel);
+  std::vector<int> readers;
+  for (const int rank : on_host)
+    if (reads_batches(coord_of(rank, shape), shape)) readers.push_back(rank);
+  const auto me = std::find(readers.begin(), readers.end(), world.rank());
+  const bool reads = me != readers.end(), leads = reads && me == readers.begin();
+  // Ranks that read nothing are groups of one.
+  const auto group = world.split(reads ? readers.front() : world.rank(), reads ? static_cast<int>(me - readers.begin()) : 0, "data");
+  std::unique_ptr<Dataset> data;
+  if (world.rank() != 0) world.barrier();
+  if (leads) data = std::make_unique<Dataset>(config, threads);
+  if (world.rank() == 0) world.barrier();
+  if (!reads) return nullptr;
+  const std::string facts = broadcast_text(*group, leads ? data->facts().save() : "");
+  if (leads) return data;
+  const DatasetFacts verified = DatasetFacts::parse(facts);
+  return std::make_unique<Dataset>(config, threads, &verified);
+}
+
+}  // namespace hlat

@@ -1,0 +1,16 @@
+// The data of one rank. Only ranks that read batches open any. Of those on a host the first hashes and walks the document indices and tells the
+// others what it found; on the whole run rank 0 comes first, so that the others find the indices that it made.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "comm/comm.h"
+#include "data/dataset.h"
+
+namespace hlat {
+
+// Collective over `world`. on_host: the ranks on this host, in order. Null on a rank that reads no batches.
+std::unique_ptr<Dataset> open_data(const Config& config, Comm& world, const std::vector<int>& on_host, int threads);
+
+}  // namespace hlat
