@@ -31,13 +31,13 @@ std::pair<double, double> rate(const Dataset& data, int threads, double seconds,
   const auto work = [&](size_t thread) {
     try {
       auto read = make_read();
-      while (seconds_since(start) < seconds) {
+      do {  // at least one, however late the thread starts
         const uint64_t i = next++;
         const size_t source = i % m.sources.size();
         const Amount a = read(source, m.document_at(source, i / m.sources.size()));
         bytes += a.bytes;
         tokens += a.tokens;
-      }
+      } while (seconds_since(start) < seconds);
     } catch (...) {
       errors[thread] = std::current_exception();
     }
@@ -61,7 +61,8 @@ double loader_rate(const Dataset& data, int threads, double seconds) {
   for (int64_t i = 0; i < options.prefetch * id.lanes; ++i) batches.read(i % id.lanes, row);
   const auto start = Clock::now();
   int64_t rows = 0;
-  for (; seconds_since(start) < seconds; ++rows) batches.read(rows % id.lanes, row);
+  do batches.read(rows++ % id.lanes, row);
+  while (seconds_since(start) < seconds);
   return static_cast<double>(rows * id.seq_len) / seconds_since(start);
 }
 
