@@ -1,5 +1,5 @@
-// Copies between a device's memory and pinned memory of the host, on a stream beside the device's work, in the order they are asked for.
-// One thread at a time uses a CopyStream; only mark() and await() may be called beside it, by the thread that gives the device its work.
+// Copies between a device's memory and pinned memory of the host, overlapped with the device's work, in the order they are asked for. One
+// thread at a time uses a CopyStream; only mark() and await() may be called meanwhile, by the thread that gives the device its work.
 #pragma once
 
 #include <cstddef>
