@@ -60,10 +60,11 @@ class Table {
       ops_->finish();
     } while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(40));
     const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / count;
-    const double rate = ops_->cost().bytes() / count / s;
+    double bytes = 0;
+    for (const OpCost& c : ops_->cost().op) bytes += c.bytes / count;
+    const double rate = bytes / s;
     if (copy_ == 0) copy_ = rate;
-    fmt::print("{:<34} {:>9.1f} us {:>9.1f} MB {:>8.0f} GB/s {:>6.0f}%\n", name, s * 1e6, ops_->cost().bytes() / count * 1e-6, rate * 1e-9,
-               100 * rate / copy_);
+    fmt::print("{:<34} {:>9.1f} us {:>9.1f} MB {:>8.0f} GB/s {:>6.0f}%\n", name, s * 1e6, bytes * 1e-6, rate * 1e-9, 100 * rate / copy_);
   }
 
  private:
@@ -117,15 +118,16 @@ void tokens(Table& t, const Sizes& s, DType type) {
 void update(Table& t, const char* name, int64_t n, DType moment, DType grad, bool master, Rounding rounding) {
   const Scope scope(t.data());
   const AdamwStep values = AdamwStep::of(1e-4, 5, AdamwScalars{}.beta1, AdamwScalars{}.beta2);
-  const AdamwTensors a{.weight = t.random(b16, {n}, 0.02),
-                       .master = master ? t.random(f32, {n}, 0.02) : Tensor{},
-                       .m = t.random(moment, {n}, 1e-3),
-                       .v = t.random(moment, {n}, 0),
-                       .grad = t.random(grad, {n}, 1e-3),
-                       .scale = t.random(f32, {1}),
-                       .step = t.upload(DType::f64, {kAdamwStep}, &values),
-                       .weight_sq = t.empty(DType::f64, {1})};
-  t.row(name, [&](Ops& o) { o.adamw(a, {.weight_decay = 0.1f, .rounding = rounding, .seed = 1, .stream = 2}); });
+  const AdamwTensors tensors{.weight = t.random(b16, {n}, 0.02),
+                             .master = master ? t.random(f32, {n}, 0.02) : Tensor{},
+                             .m = t.random(moment, {n}, 1e-3),
+                             .v = t.random(moment, {n}, 0),
+                             .grad = t.random(grad, {n}, 1e-3),
+                             .scale = t.random(f32, {1}),
+                             .step = t.upload(DType::f64, {kAdamwStep}, &values),
+                             .weight_sq = t.empty(DType::f64, {1})};
+  const AdamwItem item{tensors, {.weight_decay = 0.1f, .rounding = rounding, .seed = 1, .stream = 2}};
+  t.row(name, [&](Ops& o) { o.adamw({&item, 1}); });
 }
 
 void flat(Table& t, int64_t n) {

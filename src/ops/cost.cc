@@ -12,16 +12,4 @@ std::string_view name_of(OpKind k) {
   return names[static_cast<size_t>(k)];
 }
 
-double Cost::flops() const {
-  double sum = 0;
-  for (const OpCost& c : op) sum += c.flops;
-  return sum;
-}
-
-double Cost::bytes() const {
-  double sum = 0;
-  for (const OpCost& c : op) sum += c.bytes;
-  return sum;
-}
-
 }  // namespace hlat

@@ -47,8 +47,6 @@ struct OpCost {
 struct Cost {
   std::array<OpCost, kOpKinds> op{};
   std::map<std::string, OpCost> matmuls;  // by shape, only when the front measures time
-  double flops() const;
-  double bytes() const;
   const OpCost& operator[](OpKind k) const { return op[static_cast<size_t>(k)]; }
 };
 

@@ -149,8 +149,7 @@ class Ops {
   void clip_scale(Tensor scale /*(1) f32*/, Tensor sq /*(P) f64*/, double max_norm);
   // One fused pass: unscale, moments, decoupled decay, update, rounding. A scale that is NaN leaves everything as it is (weight_sq is
   // then NaN): a step with bad gradients does no harm, and the host need not look before the update.
-  void adamw(const AdamwTensors& t, const AdamwScalars& s);
-  // The same for many tensors in one go. They share types, scale, step and all constants but decay, stream and map.
+  // The tensors of a call share types, scale, step and all constants but decay, stream and map.
   void adamw(std::span<const AdamwItem> items);
 
   // A fingerprint of the bits of x (any dtype), low half first: the sum modulo 2^64 over i of
@@ -212,11 +211,9 @@ class Ops {
   virtual void do_fill(Tensor t, double value) = 0;
   virtual void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) = 0;
   virtual void do_sum(Tensor out, Tensor x, Tensor scratch) = 0;
-  virtual void do_sum_squares(Tensor out, Tensor x, Tensor scratch) = 0;
-  virtual void do_sum_squares_each(Tensor out, std::span<const Tensor> x, Tensor scratch);
+  virtual void do_sum_squares(Tensor out, std::span<const Tensor> x, Tensor scratch) = 0;
   virtual void do_clip_scale(Tensor scale, Tensor sq, double max_norm) = 0;
-  virtual void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) = 0;
-  virtual void do_adamw_each(std::span<const AdamwItem> items, Tensor scratch);
+  virtual void do_adamw(std::span<const AdamwItem> items, Tensor scratch) = 0;
   virtual void do_checksum(Tensor out, Tensor x, Tensor scratch) = 0;
 
  private:

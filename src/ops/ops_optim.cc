@@ -60,11 +60,7 @@ void Ops::sum_squares(Tensor out, std::span<const Tensor> x) {
   }
   const Timed timed = count(OpKind::sum_squares, 2 * elements, bytes);
   const Scope scope(temp_);
-  do_sum_squares_each(out, x, scratch(parts, OpKind::sum_squares));
-}
-
-void Ops::do_sum_squares_each(Tensor out, std::span<const Tensor> x, Tensor scratch) {
-  for (int64_t i = 0; i < out.dim(0); ++i) do_sum_squares(out.rows(i, i + 1), x[static_cast<size_t>(i)], scratch);
+  do_sum_squares(out, x, scratch(parts, OpKind::sum_squares));
 }
 
 void Ops::clip_scale(Tensor scale, Tensor sq, double max_norm) {
@@ -117,11 +113,6 @@ bool alike(const AdamwItem& a, const AdamwItem& b) {
 
 }  // namespace
 
-void Ops::adamw(const AdamwTensors& t, const AdamwScalars& s) {
-  const AdamwItem item{t, s};
-  adamw(std::span(&item, 1));
-}
-
 void Ops::adamw(std::span<const AdamwItem> items) {
   double elements = 0, bytes = 0;
   size_t parts = 0;
@@ -138,11 +129,7 @@ void Ops::adamw(std::span<const AdamwItem> items) {
   }
   const Timed timed = count(OpKind::adamw, 18 * elements, bytes);
   const Scope scope(temp_);
-  do_adamw_each(items, scratch(parts, OpKind::adamw));
-}
-
-void Ops::do_adamw_each(std::span<const AdamwItem> items, Tensor scratch) {
-  for (const AdamwItem& item : items) do_adamw(item.tensors, item.scalars, scratch);
+  do_adamw(items, scratch(parts, OpKind::adamw));
 }
 
 void Ops::checksum(Tensor out, Tensor x) {

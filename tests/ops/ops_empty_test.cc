@@ -72,8 +72,8 @@ void sums_of_nothing(
   ops.sum(sum, memory.zeros(DType::f64, {0}));
   ops.sum(narrow, t({0}));
   ops.sum_squares(squares, t({0, 7}));
-  ops.adamw({t({0}), {}, t({0}), t({0}), t({0}), memory.zeros(stat, {1}), memory.zeros(DType::f64, {kAdamwStep}), weight_sq},
-            {.rounding = Rounding::stochastic});
+  adamw(ops, {t({0}), {}, t({0}), t({0}), t({0}), memory.zeros(stat, {1}), memory.zeros(DType::f64, {kAdamwStep}), weight_sq},
+        {.rounding = Rounding::stochastic});
   sync();
   EXPECT_TRUE(zero(sum) && zero(narrow) && zero(squares) && zero(weight_sq));
   const Tensor mark = memory.from(DType::i32, {2}, {5, 5});

@@ -187,7 +187,7 @@ TEST_P(OpsProperty, BadGradientsChangeNothing) {
                          .step = adamw_step(1, 1),
                          .weight_sq = squares};
     const Tensor w = memory_.copy(dtype, t.weight), m = memory_.copy(dtype, t.m), v = memory_.copy(dtype, t.v);
-    run([&](Ops& ops) { ops.adamw(t, {.rounding = Rounding::stochastic}); });
+    run([&](Ops& ops) { adamw(ops, t, {.rounding = Rounding::stochastic}); });
     EXPECT_TRUE(same_bits(t.weight, w) && same_bits(t.m, m) && same_bits(t.v, v));
     EXPECT_TRUE(std::isnan(load_f64(squares, 0)));
   }
@@ -231,7 +231,7 @@ TEST_P(OpsProperty, ManyTensorsInOneCallAreAsOneByOne) {
     run([&](Ops& ops) {
       for (size_t i = 0; i < kCount; ++i) {
         ops.sum_squares(single.rows(static_cast<int64_t>(i), static_cast<int64_t>(i) + 1), grads[i]);
-        ops.adamw(one_by_one[i].tensors, one_by_one[i].scalars);
+        ops.adamw({&one_by_one[i], 1});
       }
     });
     run([&](Ops& ops) { ops.sum_squares(many, grads), ops.adamw(together); });
@@ -262,7 +262,7 @@ TEST_P(OpsProperty, AdamwReadsItsStepFromTheDevice) {
     from_f64(t.step, to_f64(adamw_step(lr, number)));
     run([&](Ops& ops) {
       for (const Tensor& x : {t.master, t.m, t.v}) ops.fill(x, 0);
-      ops.adamw(std::span(&item, 1));
+      ops.adamw({&item, 1});
     });
     // Without history m = 0.1 g and v = 0.05 g^2.
     const double update = lr * 0.1 / (1 - std::pow(0.9, number)) / std::sqrt(0.05 / (1 - std::pow(0.95, number)));

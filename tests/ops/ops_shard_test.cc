@@ -158,9 +158,9 @@ TEST_P(OpsShard, AdamwOfAPieceIsThatOfTheWhole) {
       AdamwScalars s{.weight_decay = 0.1f, .rounding = Rounding::stochastic, .seed = 5, .stream = 6};
       run([&](Ops& ops) {
         s.map = {};
-        ops.adamw(t, s);
+        adamw(ops, t, s);
         s.map = p.map();
-        ops.adamw(mine, s);
+        adamw(ops, mine, s);
       });
       const std::string what = fmt::format("{}: weight {}, moments {}, grad {}{}", p.str(), name_of(type(1)), name_of(type(2)),
                                            name_of(type(4)), master ? ", master" : "");

@@ -60,10 +60,12 @@ void RefOps::do_sum(Tensor out, Tensor x, Tensor /*scratch*/) {
   row(out)[0] = sum;
 }
 
-void RefOps::do_sum_squares(Tensor out, Tensor x, Tensor /*scratch*/) {
-  double sum = 0;
-  for (int64_t i = 0; i < x.numel(); ++i) sum += load_f64(x, i) * load_f64(x, i);
-  row(out)[0] = sum;
+void RefOps::do_sum_squares(Tensor out, std::span<const Tensor> x, Tensor /*scratch*/) {
+  for (size_t p = 0; p < x.size(); ++p) {
+    double sum = 0;
+    for (int64_t i = 0; i < x[p].numel(); ++i) sum += load_f64(x[p], i) * load_f64(x[p], i);
+    row(out)[p] = sum;
+  }
 }
 
 void RefOps::do_clip_scale(Tensor scale, Tensor sq, double max_norm) {
@@ -73,7 +75,9 @@ void RefOps::do_clip_scale(Tensor scale, Tensor sq, double max_norm) {
   store_f64(scale, 0, std::isfinite(sum) ? factor : std::nan(""));
 }
 
-void RefOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor /*scratch*/) {
+namespace {
+
+void update(const AdamwTensors& t, const AdamwScalars& s) {
   if (std::isnan(load_f64(t.scale, 0))) return store_f64(t.weight_sq, 0, std::nan(""));
   const double b1 = static_cast<double>(s.beta1);
   const double b2 = static_cast<double>(s.beta2);
@@ -96,6 +100,12 @@ void RefOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor /*scr
     squares += w * w;
   }
   row(t.weight_sq)[0] = squares;
+}
+
+}  // namespace
+
+void RefOps::do_adamw(std::span<const AdamwItem> items, Tensor /*scratch*/) {
+  for (const AdamwItem& item : items) update(item.tensors, item.scalars);
 }
 
 void RefOps::do_checksum(Tensor out, Tensor x, Tensor /*scratch*/) {

@@ -34,9 +34,9 @@ class RefOps : public Ops {
   void do_fill(Tensor t, double value) override;
   void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) override;
   void do_sum(Tensor out, Tensor x, Tensor scratch) override;
-  void do_sum_squares(Tensor out, Tensor x, Tensor scratch) override;
+  void do_sum_squares(Tensor out, std::span<const Tensor> x, Tensor scratch) override;
   void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
-  void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) override;
+  void do_adamw(std::span<const AdamwItem> items, Tensor scratch) override;
   void do_checksum(Tensor out, Tensor x, Tensor scratch) override;
 };
 

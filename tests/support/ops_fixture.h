@@ -8,6 +8,7 @@
 
 #include "backend/null/null_ops.h"
 #include "ops/conformance.h"
+#include "support/adamw_call.h"
 
 namespace hlat {
 

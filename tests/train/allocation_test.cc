@@ -50,13 +50,19 @@ class Noting : public Base {
   NOTED(do_fill, (Tensor t, double value), ({t}), (t, value))
   NOTED(do_fill_normal, (Tensor t, double std, NoiseKey key, const ElementMap& map), ({t}), (t, std, key, map))
   NOTED(do_sum, (Tensor out, Tensor x, Tensor scratch), ({out, x}), (out, x, scratch))
-  NOTED(do_sum_squares, (Tensor out, Tensor x, Tensor scratch), ({out, x}), (out, x, scratch))
   NOTED(do_clip_scale, (Tensor scale, Tensor sq, double max_norm), ({scale, sq}), (scale, sq, max_norm))
-  NOTED(do_adamw, (const AdamwTensors& t, const AdamwScalars& s, Tensor scratch),
-         ({t.weight, t.m, t.v, t.grad, t.scale, t.step, t.weight_sq}), (t, s, scratch))
   NOTED(do_checksum, (Tensor out, Tensor x, Tensor scratch), ({out, x}), (out, x, scratch))
 #undef NOTED
   // clang-format on
+  void do_sum_squares(Tensor out, std::span<const Tensor> x, Tensor scratch) override {
+    note({out});
+    for (const Tensor& t : x) note({t});
+    Base::do_sum_squares(out, x, scratch);
+  }
+  void do_adamw(std::span<const AdamwItem> items, Tensor scratch) override {
+    for (const auto& [t, s] : items) note({t.weight, t.m, t.v, t.grad, t.scale, t.step, t.weight_sq});
+    Base::do_adamw(items, scratch);
+  }
 
  private:
   void note(std::initializer_list<Tensor> tensors) {

@@ -46,12 +46,13 @@ class CpuOps final : public Ops {
   void do_fill(Tensor t, double value) override;
   void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) override;
   void do_sum(Tensor out, Tensor x, Tensor scratch) override;
-  void do_sum_squares(Tensor out, Tensor x, Tensor scratch) override;
+  void do_sum_squares(Tensor out, std::span<const Tensor> x, Tensor scratch) override;
   void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
-  void do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) override;
+  void do_adamw(std::span<const AdamwItem> items, Tensor scratch) override;
   void do_checksum(Tensor out, Tensor x, Tensor scratch) override;
 
  private:
+  void update(const AdamwTensors& t, const AdamwScalars& s);
   double sum_of(Tensor x, double (*kernel)(const void* x, int64_t n));
 
   const CpuKernels& kernels_;

@@ -30,8 +30,8 @@ double CpuOps::sum_of(Tensor x, double (*kernel)(const void*, int64_t)) {
   return total;
 }
 
-void CpuOps::do_sum_squares(Tensor out, Tensor x, Tensor /*scratch*/) {
-  *out.as<double>() = sum_of(x, kernels_.sum_squares[elem(x.dtype)]);
+void CpuOps::do_sum_squares(Tensor out, std::span<const Tensor> x, Tensor /*scratch*/) {
+  for (size_t i = 0; i < x.size(); ++i) out.as<double>()[i] = sum_of(x[i], kernels_.sum_squares[elem(x[i].dtype)]);
 }
 
 void CpuOps::do_sum(Tensor out, Tensor x, Tensor /*scratch*/) {
@@ -48,7 +48,11 @@ void CpuOps::do_clip_scale(Tensor scale, Tensor sq, double max_norm) {
   *scale.as<float>() = std::isfinite(total) ? static_cast<float>(std::min(1.0, factor)) : std::numeric_limits<float>::quiet_NaN();
 }
 
-void CpuOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor /*scratch*/) {
+void CpuOps::do_adamw(std::span<const AdamwItem> items, Tensor /*scratch*/) {
+  for (const AdamwItem& item : items) update(item.tensors, item.scalars);
+}
+
+void CpuOps::update(const AdamwTensors& t, const AdamwScalars& s) {
   if (std::isnan(*t.scale.as<float>())) {
     *t.weight_sq.as<double>() = std::numeric_limits<double>::quiet_NaN();
     return;

@@ -212,18 +212,13 @@ void run_batch(std::span<const AdamwItem> items, double* parts, cudaStream_t str
 }  // namespace
 
 // As many neighbours as one launch takes and as are of one alignment; an update does not depend on who is in it.
-void CudaOps::do_adamw_each(std::span<const AdamwItem> items, Tensor scratch) {
+void CudaOps::do_adamw(std::span<const AdamwItem> items, Tensor scratch) {
   for (size_t begin = 0; begin < items.size();) {
     size_t end = begin + 1;
     while (end < items.size() && end - begin < kBatch && vectors_fit(items[end].tensors) == vectors_fit(items[begin].tensors)) ++end;
     run_batch(items.subspan(begin, end - begin), scratch.as<double>(), stream());
     begin = end;
   }
-}
-
-void CudaOps::do_adamw(const AdamwTensors& t, const AdamwScalars& s, Tensor scratch) {
-  const AdamwItem item{t, s};
-  do_adamw_each({&item, 1}, scratch);
 }
 
 }  // namespace hlat

@@ -172,7 +172,7 @@ void sum_batch(double* out, std::span<const Tensor> x, double* parts, cudaStream
 }  // namespace
 
 // As many neighbours as one launch takes and as are of one type and alignment; the sums do not depend on who is in it.
-void CudaOps::do_sum_squares_each(Tensor out, std::span<const Tensor> x, Tensor scratch) {
+void CudaOps::do_sum_squares(Tensor out, std::span<const Tensor> x, Tensor scratch) {
   const auto like = [](const Tensor& a, const Tensor& b) { return a.dtype == b.dtype && aligned({a.data}) == aligned({b.data}); };
   for (size_t begin = 0; begin < x.size();) {
     size_t end = begin + 1;
@@ -181,8 +181,6 @@ void CudaOps::do_sum_squares_each(Tensor out, std::span<const Tensor> x, Tensor 
     begin = end;
   }
 }
-
-void CudaOps::do_sum_squares(Tensor out, Tensor x, Tensor scratch) { do_sum_squares_each(out, {&x, 1}, scratch); }
 
 void CudaOps::do_sum(Tensor out, Tensor x, Tensor scratch) {
   if (x.dtype != DType::f64) return sum_batch<false>(out.as<double>(), {&x, 1}, scratch.as<double>(), stream());

@@ -39,9 +39,9 @@ class NullOps : public Ops {
   void do_fill(Tensor, double) override {}
   void do_fill_normal(Tensor, double, NoiseKey, const ElementMap&) override {}
   void do_sum(Tensor, Tensor, Tensor) override {}
-  void do_sum_squares(Tensor, Tensor, Tensor) override {}
+  void do_sum_squares(Tensor, std::span<const Tensor>, Tensor) override {}
   void do_clip_scale(Tensor, Tensor, double) override {}
-  void do_adamw(const AdamwTensors&, const AdamwScalars&, Tensor) override {}
+  void do_adamw(std::span<const AdamwItem>, Tensor) override {}
   void do_checksum(Tensor, Tensor, Tensor) override {}
 
  private:
