@@ -1,56 +1,46 @@
 #include "health/health.h"
 
-#include <array>
+#include <algorithm>
 
 namespace hlat {
 
 namespace {
 
-// What the sharing lists name, by Axis.
-std::array<std::vector<Replicas::Item>, kAxes> shared_items(const ParamStore& params) {
-  std::array<std::vector<Replicas::Item>, kAxes> items;
-  for (ParamId id = 0; id < params.size(); ++id)
-    for (const Sharing& s : params.spec(id).sharing) items[static_cast<size_t>(s.axis)].push_back({id, s.first_row});
-  return items;
-}
-
-std::vector<Replicas::Item> all_items(const ParamStore& params) {
+// What all ranks along an axis hold: over dp everything, over others what the sharing lists name.
+std::vector<Replicas::Item> items_of(const ParamStore& params, Axis axis) {
   std::vector<Replicas::Item> items;
-  for (ParamId id = 0; id < params.size(); ++id) items.push_back({.param = id});
+  for (ParamId id = 0; id < params.size(); ++id) {
+    if (axis == Axis::dp) items.push_back({.param = id});
+    for (const Sharing& s : params.spec(id).sharing)
+      if (s.axis == axis) items.push_back({.param = id, .first_row = s.first_row});
+  }
   return items;
 }
 
 }  // namespace
 
 Health::Health(const ParamStore& params, const Mesh& mesh, bool zero1, int64_t every, Ops& ops, Device& device, Region& io)
-    : params_(params),
-      ops_(ops),
-      device_(device),
-      every_(mesh.shape().ranks() > 1 ? every : 0),
-      zero1_(zero1),
-      bucket_of_(static_cast<size_t>(params.size())) {
+    : params_(params), ops_(ops), device_(device), every_(mesh.shape().ranks() > 1 ? every : 0), zero1_(zero1) {
   if (every_ == 0) return;
-  for (size_t b = 0; b < params.buckets().size(); ++b)
-    for (const ParamId id : params.buckets()[b].params) bucket_of_[static_cast<size_t>(id)] = b;
-  const auto items = shared_items(params);
-  for (size_t axis = 0; axis < items.size(); ++axis)
-    if (!items[axis].empty()) shared_.emplace_back(mesh, static_cast<Axis>(axis), params, items[axis], io);
-  dp_.emplace(mesh, Axis::dp, params, all_items(params), io);
+  for (int i = 0; i < kAxes; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    std::vector<Replicas::Item> items = items_of(params, axis);
+    if (axis != Axis::dp && !items.empty()) shared_.emplace_back(mesh, axis, params, std::move(items), io);
+  }
+  dp_.emplace(mesh, Axis::dp, params, items_of(params, Axis::dp), io);
   sums_.emplace(mesh, params, io);
   if (shared_.empty() && dp_->items().empty()) every_ = 0;
 }
 
 void Health::before_reduction(size_t bucket) const {
+  const std::vector<ParamId>& inside = params_.buckets()[bucket].params;
   for (const Replicas& r : shared_)
     for (size_t i = 0; i < r.items().size(); ++i) {
       const Replicas::Item& item = r.items()[i];
-      if (bucket_of_[static_cast<size_t>(item.param)] == bucket) r.take(ops_, i, Replicas::shared_rows(item, params_.grad(item.param)));
+      if (std::find(inside.begin(), inside.end(), item.param) != inside.end())
+        r.take(ops_, i, Replicas::shared_rows(item, params_.grad(item.param)));
     }
   sums_->before(ops_, bucket);
-}
-
-void Health::take_weights(const Replicas& r) const {
-  for (size_t i = 0; i < r.items().size(); ++i) r.take(ops_, i, Replicas::shared_rows(r.items()[i], params_.weight(r.items()[i].param)));
 }
 
 void Health::compare_gradients(const Replicas& r, int64_t step) const {
@@ -68,7 +58,7 @@ void Health::check_gradients(int64_t step) const {
 
 void Health::check_weights(int64_t step) const {
   const auto check = [&](const Replicas& r) {
-    take_weights(r);
+    for (size_t i = 0; i < r.items().size(); ++i) r.take(ops_, i, Replicas::shared_rows(r.items()[i], params_.weight(r.items()[i].param)));
     if (const auto words = r.difference(device_, "weights")) fail("step {}: {}", step, *words);
   };
   for (const Replicas& r : shared_) check(r);

@@ -34,7 +34,6 @@ class Health {
   void check_weights(int64_t step) const;      // updated and gathered
 
  private:
-  void take_weights(const Replicas& r) const;
   void compare_gradients(const Replicas& r, int64_t step) const;
 
   const ParamStore& params_;
@@ -42,9 +41,8 @@ class Health {
   Device& device_;
   int64_t every_;
   bool zero1_;
-  std::vector<size_t> bucket_of_;  // by parameter
-  std::vector<Replicas> shared_;   // one for each axis of the sharing lists
-  std::optional<Replicas> dp_;     // none of these when nothing is ever checked
+  std::vector<Replicas> shared_;  // one for each axis of the sharing lists
+  std::optional<Replicas> dp_;    // none of these when nothing is ever checked
   std::optional<SumCheck> sums_;
 };
 

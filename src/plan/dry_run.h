@@ -11,9 +11,9 @@ namespace hlat {
 
 // What a plan is made for.
 struct PlanTarget {
-  const Ops* scratch_model = nullptr;  // says how much scratch the ops of the planned-for backend take; null: none
+  const Ops* scratch_model = nullptr;     // says how much scratch the ops of the planned-for backend take; null: none
   Transport transport = Transport::host;  // of its tensors between ranks
-  ParamUse use = ParamUse::training;   // a training step, or the evaluation of one micro-batch on every replica with weights alone
+  ParamUse use = ParamUse::training;      // a training step, or the evaluation of one micro-batch on every replica with weights alone
 };
 
 // Of the given rank of the config's mesh; parallel.dp must be known.

@@ -1,5 +1,5 @@
-// The data of one rank. Only ranks that read batches open any. Of those on a host the first hashes and walks the document indices and tells the
-// others what it found; on the whole run rank 0 comes first, so that the others find the indices that it made.
+// The data of one rank. Only ranks that read batches open any. Of those on a host the first hashes and walks the document indices and tells
+// the others what it found; on the whole run rank 0 comes first, so that the others find the indices that it made.
 #pragma once
 
 #include <memory>

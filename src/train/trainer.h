@@ -30,10 +30,10 @@ struct TrainSetup {
 
 struct TrainSummary {
   int64_t steps = 0;
-  double loss = 0;          // mean over the last steps
-  int64_t loss_steps = 0;   // how many those are
+  double loss = 0;              // mean over the last steps
+  int64_t loss_steps = 0;       // how many those are
   std::optional<double> floor;  // entropy of the corpus, nats per token, where it is known
-  double tokens_per_s = 0;  // over all steps but the first of this process
+  double tokens_per_s = 0;      // over all steps but the first of this process
   double mfu = 0, hfu = 0;
   double seconds = 0;
   MemoryPlan planned, used;

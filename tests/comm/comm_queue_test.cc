@@ -8,10 +8,10 @@
 
 #include "comm/null_comm.h"
 #include "comm/self_comm.h"
-#include "support/thread_comm.h"
 #include "support/comm_checks.h"
 #include "support/host_memory.h"
 #include "support/message_of.h"
+#include "support/thread_comm.h"
 
 namespace hlat {
 namespace {

@@ -8,13 +8,13 @@
 
 #include "comm/comm_queue.h"
 #include "comm/null_comm.h"
-#include "support/thread_comm.h"
 #include "support/comm_checks.h"
 #include "support/device_side.h"
 #include "support/fake_device.h"
 #include "support/host_memory.h"
 #include "support/message_of.h"
 #include "support/test_device.h"
+#include "support/thread_comm.h"
 
 namespace hlat::test {
 namespace {

@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "comm/null_comm.h"
-#include "support/thread_comm.h"
 #include "parallel/mesh.h"
 #include "support/comm_checks.h"
 #include "support/host_memory.h"
+#include "support/thread_comm.h"
 
 namespace hlat {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <mutex>
 
-#include "support/thread_comm.h"
 #include "support/layout_run.h"
 #include "support/message_of.h"
 #include "support/staged_host.h"
+#include "support/thread_comm.h"
 
 namespace hlat {
 namespace {

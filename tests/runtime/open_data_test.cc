@@ -1,4 +1,5 @@
-// Which ranks open data and what they do to it: of a tp group one, on the first and the last stage, and of a host one that hashes and walks.
+// Which ranks open data and what they do to it: of a tp group one, on the first and the last stage, and of a host one that hashes and
+// walks.
 #include "runtime/open_data.h"
 
 #include <gtest/gtest.h>
@@ -7,10 +8,10 @@
 #include <numeric>
 
 #include "backend/cpu/cpu_backend.h"
-#include "support/thread_comm.h"
 #include "data/embedded/sample_files.h"
 #include "runtime/assembly.h"
 #include "support/temp_dir.h"
+#include "support/thread_comm.h"
 #include "train/trainer.h"
 
 namespace hlat {

@@ -4,12 +4,12 @@
 #include <bit>
 
 #include "cli/ranks.h"
-#include "support/thread_comm.h"
 #include "runtime/device_comm.h"
 #include "runtime/neighbours.h"
 #include "runtime/open_data.h"
 #include "support/layout_run.h"
 #include "support/staged_host.h"
+#include "support/thread_comm.h"
 
 namespace hlat {
 namespace {

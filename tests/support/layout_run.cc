@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "backend/cpu/cpu_backend.h"
-#include "support/thread_comm.h"
 #include "support/host_memory.h"
+#include "support/thread_comm.h"
 
 namespace hlat {
 

@@ -79,18 +79,21 @@ TEST(Allocations, ADryRunNamesTheArgumentsOfTheRun) {
     const Mesh mesh = one_rank(config);
 
     Memory measured;
+    NullDevice nothing;
     Noting<NullOps> null(measured[Purpose::temp]);
-    StepRunner dry(config, f64_precision(), mesh, measured, null, nullptr);
+    Executor dry(config, f64_precision(), mesh, measured, null, nothing, ParamUse::training);
     null.ids.clear();
-    dry.step(1, 0, {});
+    TrainStep(dry).run(1, 0, nullptr);
 
     CpuDevice device;
     PlannedMemory planned(device, measured.high_water());
     Noting<RefOps> ref(planned.memory()[Purpose::temp]);
-    StepRunner runner(config, f64_precision(), mesh, planned.memory(), ref, &device);
+    Executor executor(config, f64_precision(), mesh, planned.memory(), ref, device, ParamUse::training);
+    TrainStep train(executor);
+    RandomRows rows(config);
     const auto step = [&](int64_t number) {
       ref.ids.clear();
-      runner.step(number, 1e-3, [&](int64_t first, int32_t* in, int32_t* out) { random_batch(config, number, first, in, out); });
+      train.run(number, 1e-3, &rows);
       return ref.ids;
     };
     const std::vector<AllocationId> first = step(1);

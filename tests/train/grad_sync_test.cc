@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "support/thread_comm.h"
 #include "support/host_memory.h"
 #include "support/layout_run.h"
+#include "support/thread_comm.h"
 
 namespace hlat {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "comm/self_comm.h"
-#include "support/thread_comm.h"
 #include "runtime/assembly.h"
 #include "support/text_data.h"
+#include "support/thread_comm.h"
 #include "train/trainer.h"
 
 namespace hlat {
