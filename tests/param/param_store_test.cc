@@ -17,9 +17,9 @@ constexpr Precision kMixed{
     .compute = DType::bf16, .weight = DType::bf16, .master = true, .moment = DType::f32, .grad = DType::f32, .stochastic = false};
 
 std::vector<ParamSpec> some_specs() {
-  return {{.name = "matrix", .slice = Slice::whole({300, 40}, true), .init_std = 0.1, .group = 0},
-          {.name = "norm", .slice = Slice::whole({77}, true), .group = 0},
-          {.name = "output", .slice = Slice::whole({2, 256}, true), .init_std = 0.2, .group = 1}};
+  return {{.name = "matrix", .slice = Slice::whole({300, 40}), .init_std = 0.1, .group = 0},
+          {.name = "norm", .slice = Slice::whole({77}), .group = 0},
+          {.name = "output", .slice = Slice::whole({2, 256}), .init_std = 0.2, .group = 1}};
 }
 
 TEST(ParamStore, WeightsAloneTakeNoGradientsAndNoState) {

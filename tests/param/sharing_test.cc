@@ -82,7 +82,7 @@ TEST(Sharing, LateGradientsLieInBucketsOfTheirOwn) {
   const Layout layout{.tp = 2, .pp = 2, .tied = true};
   for (const int stage : {0, 1}) {
     Memory memory;
-    const ParamStore params(specs_of(layout, {.pp = stage}), precision_of(PrecisionKind::fp32), memory, {});
+    const ParamStore params(specs_of(layout, {.pp = stage}), precision_of(PrecisionKind::fp32), memory, {}, ParamUse::training);
     for (const Bucket& b : params.buckets())
       for (const ParamId id : b.params) {
         EXPECT_EQ(b.late, params.spec(id).name == "embedding") << params.spec(id).name;
@@ -115,7 +115,7 @@ TEST(Sharing, EveryElementCountsOnceInGlobalNorms) {
       const MeshCoord at = coord_of(rank, shape);
       Memory memory;
       const Sharding sharding{.shards = layout.zero1 ? shape.dp : 1, .shard = layout.zero1 ? at.dp : 0};
-      add_counts(ParamStore(specs_of(layout, at), precision_of(PrecisionKind::mixed), memory, sharding), counts);
+      add_counts(ParamStore(specs_of(layout, at), precision_of(PrecisionKind::mixed), memory, sharding, ParamUse::training), counts);
     }
     for (const auto& [name, elements] : counts)
       EXPECT_EQ(std::count(elements.begin(), elements.end(), 1), std::ssize(elements)) << name << " of " << layout.name();

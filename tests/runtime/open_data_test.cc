@@ -24,7 +24,7 @@ Config stories(const test::TempDir& dir) {
   c.data.sources = {{"a", dir.write("a.jsonl", sample_lines(corpus, 0, 60)), 3, "text"},
                     {"b", dir.write("b.jsonl", sample_lines(corpus, 60, 40)), 1, "text"}};
   c.data.validation = 0.1;
-  c.model = {.preset = {}, .layers = 4, .hidden = 16, .heads = 2, .kv_heads = 2, .ffn = 24, .vocab = 1024};
+  c.model = {.preset = {}, .layers = 4, .hidden = 16, .heads = 2, .kv_heads = 2, .ffn = 24, .vocab = 2048};
   c.train.steps = 2;
   c.train.seq_len = 32;
   c.train.global_batch = 4;

@@ -41,7 +41,7 @@ class Rank {
  public:
   Rank(const Config& config, Comm& world)
       : mesh(config, world, [](std::unique_ptr<Comm> c) { return c; }),
-        params(declare(mesh), precision_of(PrecisionKind::fp32), memory_of(host_, memory_), sharding_of(config, mesh)),
+        params(declare(mesh), precision_of(PrecisionKind::fp32), memory_of(host_, memory_), sharding_of(config, mesh), ParamUse::training),
         sync(params, mesh, config.parallel.zero1),
         rank(world.rank()) {
     mesh.reserve(memory_[Purpose::comm]);
