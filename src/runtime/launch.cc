@@ -109,7 +109,7 @@ Launch detect_launch(const Environment& env) {
   return other ? *other : torchrun.value_or(Launch{});
 }
 
-void check_meets(const Launch& launch, const Environment& env) {
+void check_rendezvous(const Launch& launch, const Environment& env) {
   if (launch.ranks == 1) return;
   if (launch.by == kTorchrun.by)
     throw UsageError(

@@ -23,6 +23,6 @@ Launch detect_launch(const Environment& env);
 
 // Several ranks talk through MPI. UsageError, with what to do, when their launcher gave MPI no way to meet: torchrun,
 // variables left over in a shell, or srun without --mpi.
-void check_meets(const Launch& launch, const Environment& env);
+void check_rendezvous(const Launch& launch, const Environment& env);
 
 }  // namespace hlat

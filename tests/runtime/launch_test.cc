@@ -116,7 +116,7 @@ TEST(Launch, Refusals) {
 TEST(Launch, SeveralRanksNeedMpi) {
   const auto complaint = [](const Vars& vars) -> std::string {
     try {
-      check_meets(detect(vars), environment(vars));
+      check_rendezvous(detect(vars), environment(vars));
     } catch (const UsageError& e) {
       return e.what();
     }
