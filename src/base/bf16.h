@@ -19,12 +19,4 @@ inline bf16 to_bf16(float x) {
   return bf16{static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
 }
 
-// Stochastic rounding: up with probability equal to the distance from below. Unbiased for finite values;
-// `noise` is 16 uniform random bits. Infinity and NaN pass unchanged.
-inline bf16 to_bf16_stochastic(float x, uint16_t noise) {
-  const uint32_t u = std::bit_cast<uint32_t>(x);
-  if ((u & 0x7f800000u) == 0x7f800000u) return to_bf16(x);
-  return bf16{static_cast<uint16_t>((u + noise) >> 16)};
-}
-
 }  // namespace hlat

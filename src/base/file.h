@@ -14,7 +14,6 @@ class OutputFile {
 
   OutputFile(std::filesystem::path path, Mode mode);
   void write(std::string_view data);  // handed to the system on return; Error names the file and the reason
-  const std::filesystem::path& path() const { return path_; }
 
  private:
   struct Close {

@@ -7,17 +7,13 @@
 
 namespace hlat {
 
-Log make_file_log(const std::filesystem::path& file, bool echo_warnings) try {
+Log make_file_log(const std::filesystem::path& file) try {
   auto to_file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string());
   to_file->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
-  std::vector<spdlog::sink_ptr> sinks{to_file};
-  if (echo_warnings) {
-    auto to_stderr = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-    to_stderr->set_level(spdlog::level::warn);
-    to_stderr->set_pattern("hlat: %l: %v");
-    sinks.push_back(to_stderr);
-  }
-  auto log = std::make_shared<spdlog::logger>("hlat", sinks.begin(), sinks.end());
+  auto to_stderr = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  to_stderr->set_level(spdlog::level::warn);
+  to_stderr->set_pattern("hlat: %l: %v");
+  auto log = std::make_shared<spdlog::logger>("hlat", spdlog::sinks_init_list{to_file, to_stderr});
   log->flush_on(spdlog::level::info);  // a killed run keeps its last lines
   return log;
 } catch (const spdlog::spdlog_ex& e) {

@@ -11,6 +11,6 @@ namespace hlat {
 
 using Log = std::shared_ptr<spdlog::logger>;
 
-Log make_file_log(const std::filesystem::path& file, bool echo_warnings = true);  // appends; Error if it cannot be opened
+Log make_file_log(const std::filesystem::path& file);  // appends; Error if it cannot be opened
 
 }  // namespace hlat

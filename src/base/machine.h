@@ -1,4 +1,4 @@
-// This machine: its name and its clock.
+// This machine: its name, its clock and the user's cache folder.
 #pragma once
 
 #include <string>
@@ -7,5 +7,9 @@ namespace hlat {
 
 std::string host_name();  // "localhost" when it has none
 double now_s();           // seconds on a clock that is never set back
+
+// The user's cache folder of this program: what it keeps there can be lost and is computed again.
+// $XDG_CACHE_HOME/hlat, else ~/.cache/hlat; empty where neither is known. The XDG specification has relative paths ignored.
+std::string user_cache_dir();
 
 }  // namespace hlat

@@ -1,6 +1,5 @@
 #include "bench/data_bench.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <nlohmann/json.hpp>

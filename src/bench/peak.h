@@ -10,7 +10,7 @@
 namespace hlat {
 
 // Repeats one square matmul. The object keeps its memory, so that rates can be taken between the steps of a benchmark:
-// on a shared machine a rate means something only beside what was measured at the same time.
+// on a shared machine a rate is only comparable with what was measured at the same time.
 class MatmulRate {
  public:
   MatmulRate(Backend& backend, DType dtype);

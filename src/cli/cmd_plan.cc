@@ -5,12 +5,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "config/resolve.h"
 #include "parallel/mesh.h"
-#include "plan/devices.h"
 #include "plan/report.h"
 #include "runtime/assembly.h"
 #include "runtime/backends.h"
@@ -27,6 +27,25 @@ struct Args {
   bool eval = false;
   bool json = false;
 };
+
+// A device that a plan can be compared with, by name.
+struct DeviceSpec {
+  std::string name;
+  double memory_bytes = 0;  // what a program can get
+};
+
+const DeviceSpec& find_device(std::string_view name) {
+  constexpr double gib = 1073741824.0, gb = 1e9;
+  static const std::vector<DeviceSpec> devices = {
+      {"h200", 139.8 * gib}, {"h100", 79.1 * gib}, {"a100-80", 79.2 * gib}, {"a100-40", 39.4 * gib}, {"trn1", 16 * gb},  // one NeuronCore
+  };
+  std::string names;
+  for (const DeviceSpec& d : devices) {
+    if (d.name == name) return d;
+    names += (names.empty() ? "" : ", ") + d.name;
+  }
+  throw UsageError(fmt::format("--device {}: unknown device; known are {}", name, names));
+}
 
 // parallel.dp = auto is one replica here, unless --ranks says how many ranks there are.
 Config resolved(const Config& config, int64_t ranks) {

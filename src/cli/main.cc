@@ -32,7 +32,7 @@ int usage(bool speaks, const std::string& text) {
   if (speaks)
     fmt::print(stderr, "{}\n", text);
   else
-    leave_message_to_rank_0();
+    delay_exit_after_rank_0();
   return kUsage;
 }
 
@@ -56,7 +56,7 @@ void run(int argc, char** argv, CLI::App& app) {
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is then a failed write, with a message
   CLI::App app("Pre-trains Llama-family language models.", "hlat");
-  const bool speaks = speaks_for_all();
+  const bool speaks = is_reporting_rank();
   try {
     if (!speaks) stay_silent();
     run(argc, argv, app);

@@ -40,7 +40,7 @@ void run_on_ranks(Session& session, const Config& config, const int64_t& step, c
     body();
     session.world().barrier();  // nobody leaves while another still needs it
   } catch (const UsageError& e) {
-    if (session.rank() != 0) leave_message_to_rank_0();  // and if it has no such problem, this rank speaks
+    if (session.rank() != 0) delay_exit_after_rank_0();  // and if it has no such problem, this rank speaks
     end(e.what(), kUsage);
   } catch (const CheckFailed& e) {
     end(fmt::format("{}\nhlat: this is a bug in hlat", e.what()).c_str(), kBug);
@@ -52,11 +52,11 @@ void run_on_ranks(Session& session, const Config& config, const int64_t& step, c
 Launch this_launch() {
   const Environment env = [](const char* name) { return std::getenv(name); };
   const Launch launch = detect_launch(env);
-  check_meets(launch, env);
+  check_rendezvous(launch, env);
   return launch;
 }
 
-bool speaks_for_all() {
+bool is_reporting_rank() {
   try {
     return this_launch().rank == 0;
   } catch (const std::exception&) {
@@ -64,6 +64,6 @@ bool speaks_for_all() {
   }
 }
 
-void leave_message_to_rank_0() { std::this_thread::sleep_for(std::chrono::seconds(5)); }
+void delay_exit_after_rank_0() { std::this_thread::sleep_for(std::chrono::seconds(5)); }
 
 }  // namespace hlat

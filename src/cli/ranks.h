@@ -21,10 +21,10 @@ void check_same(Comm& world, const Config& config);
 Launch this_launch();
 
 // All ranks read the same input, so one of them speaks for all: rank 0, or a process whose place is not clear.
-bool speaks_for_all();
+bool is_reporting_rank();
 
 // For a rank that has nothing to say about a failure of all: a launcher ends the job with the first rank that leaves, and
 // that must be the one that speaks.
-void leave_message_to_rank_0();
+void delay_exit_after_rank_0();
 
 }  // namespace hlat

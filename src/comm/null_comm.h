@@ -2,8 +2,6 @@
 // The dry run gives one to each axis of a layout; what it counts is the traffic of the real step.
 #pragma once
 
-#include <utility>
-
 #include "comm/comm.h"
 #include "comm/transport.h"
 

@@ -14,7 +14,7 @@ namespace hlat {
 struct RunConfig {
   std::string dir = "runs/default";  // the run folder
   uint64_t seed = 12349;             // initial weights, rounding noise and data order follow from it
-  bool tensorboard = true;           // write events.* beside metrics.jsonl
+  bool tensorboard = true;           // write events.* next to metrics.jsonl
   int64_t sample_lines = 3;          // texts generated when training ends; 0 for none
   bool operator==(const RunConfig&) const = default;
 };
@@ -118,7 +118,7 @@ struct DataConfig {
   std::string eos;        // token text; empty: as the tokenizer's file tells
   int64_t workers = 0;    // 0: one for every four threads of the rank
   int64_t prefetch = 2;   // steps of rows that may lie ready
-  std::string cache_dir;  // empty: beside the data
+  std::string cache_dir;  // empty: next to the data
   double bad_share = 0.01;
   uint64_t seed = 1234;  // document order
   bool operator==(const DataConfig&) const = default;

@@ -15,7 +15,7 @@
 
 namespace hlat {
 
-// What a value must satisfy beside its type; bounds of a list hold for each item.
+// What a value must satisfy besides its type; bounds of a list hold for each item.
 struct Limits {
   double lo = -std::numeric_limits<double>::infinity();
   double hi = std::numeric_limits<double>::infinity();

@@ -34,6 +34,27 @@ std::string slurp(const std::string& path, std::string& text) {
   return text.size() > kMaxBytes ? "larger than 1 MiB, not a config" : "";
 }
 
+std::string unknown_section(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const Section& s : all_sections()) names.push_back(s.name);
+  const std::string_view best = nearest(name, names);
+  if (!best.empty()) return fmt::format("unknown section; did you mean {}?", best);
+  Config any;
+  for (const Field& f : all_fields(any)) {
+    if (name == f.leaf || name == f.key())
+      return fmt::format("unknown section; did you mean the key {0} in section {1}?", f.leaf, f.section);
+  }
+  return fmt::format("unknown section; there are {}", fmt::join(names, ", "));
+}
+
+// "sources[12].weight" as "sources[0].weight" and the 12 apart.
+std::string without_index(const std::string& name, std::string& index) {
+  const size_t open = name.find('['), close = name.find(']');
+  if (open == std::string::npos || close == std::string::npos || close <= open + 1) return name;
+  index = name.substr(open + 1, close - open - 1);
+  return name.substr(0, open + 1) + "0" + name.substr(close);
+}
+
 std::string kind_of(const YAML::Node& node) {
   if (node.IsSequence()) return "(a list)";
   if (node.IsMap()) return "(a map)";
@@ -219,18 +240,6 @@ void read_override(const std::string& word, Reading& out) {
       {dotted ? key.substr(0, dot) : "", dotted ? key.substr(dot + 1) : key, word.substr(equals + 1), Entry::Kind::scalar, origin});
 }
 
-namespace {
-
-// "sources[12].weight" as "sources[0].weight" and the 12 apart.
-std::string without_index(const std::string& name, std::string& index) {
-  const size_t open = name.find('['), close = name.find(']');
-  if (open == std::string::npos || close == std::string::npos || close <= open + 1) return name;
-  index = name.substr(open + 1, close - open - 1);
-  return name.substr(0, open + 1) + "0" + name.substr(close);
-}
-
-}  // namespace
-
 std::string unknown_key(const std::string& section, const std::string& written) {
   Config any = with_items(1);
   std::string best, index = "0";
@@ -261,19 +270,6 @@ std::string unknown_key(const std::string& section, const std::string& written) 
     if (section.empty() && s.name == name) return fmt::format("is a section; give its keys as {}.key=value", name);
   }
   return unknown_section(section);
-}
-
-std::string unknown_section(const std::string& name) {
-  std::vector<std::string_view> names;
-  for (const Section& s : all_sections()) names.push_back(s.name);
-  const std::string_view best = nearest(name, names);
-  if (!best.empty()) return fmt::format("unknown section; did you mean {}?", best);
-  Config any;
-  for (const Field& f : all_fields(any)) {
-    if (name == f.leaf || name == f.key())
-      return fmt::format("unknown section; did you mean the key {0} in section {1}?", f.leaf, f.section);
-  }
-  return fmt::format("unknown section; there are {}", fmt::join(names, ", "));
 }
 
 }  // namespace hlat

@@ -17,8 +17,7 @@ struct Reading {
 void read_yaml(const std::string& path, Reading& out);
 void read_override(const std::string& word, Reading& out);
 
-// Why a key or section does not exist, with the nearest one that does.
+// Why a key does not exist, with the nearest one that does.
 std::string unknown_key(const std::string& section, const std::string& name);
-std::string unknown_section(const std::string& name);
 
 }  // namespace hlat

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/format.h"
 
 namespace hlat {
 

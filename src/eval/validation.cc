@@ -3,9 +3,35 @@
 #include <cmath>
 #include <numbers>
 
-#include "eval/mean_loss.h"
-
 namespace hlat {
+
+// All stages walk micro-batches and chunks in one order, each waiting for the virtual stage before it: that cannot deadlock. The buffers
+// are those of a training step, so an executor that trains needs no more memory for it.
+double mean_loss(Executor& executor, int64_t rows, BatchSource* source) {
+  const Config& config = executor.config();
+  const Mesh& mesh = executor.mesh();
+  const int64_t dp = mesh.shape().dp, micro_batch = config.train.micro_batch;
+  HLAT_CHECK(rows > 0 && rows % (dp * micro_batch) == 0, "{} rows for {} replicas with micro-batches of {}", rows, dp, micro_batch);
+  Batch batch(micro_batch, config.train.seq_len);
+  executor.ops().fill(executor.loss_sum(), 0);
+  for (int64_t micro = 0; micro < rows / dp / micro_batch; ++micro)
+    for (int c = 0; c < static_cast<int>(executor.chunks().size()); ++c) {
+      const Llama::Chunk& chunk = executor.chunks()[static_cast<size_t>(c)];
+      const Action a{.kind = ActionKind::forward, .micro = static_cast<int>(micro), .chunk = c};
+      if (chunk.first || chunk.last) {
+        if (source != nullptr) source->read(micro * micro_batch, batch);
+        executor.load(a, batch.inputs.data(), batch.targets.data());
+      }
+      executor.forward(a);
+      if (chunk.last) executor.loss(a);
+    }
+  executor.finish_sends();
+  // Losses are equal on all tp ranks of the last stage and zero on other stages.
+  for (const Axis axis : {Axis::dp, Axis::pp}) mesh.along(axis).all_reduce(executor.loss_sum());
+  double sum = 0;
+  executor.device().download(&sum, executor.loss_sum());
+  return sum / static_cast<double>(rows * config.train.seq_len);
+}
 
 Validation::Validation(const Config& config, const Dataset* data, const Mesh& mesh) : rows_(validate_rows(config)) {
   if (data == nullptr) return;

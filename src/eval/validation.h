@@ -1,13 +1,18 @@
-// What a mean loss over the held-out rows says: perplexity, and bits per byte of the text behind the tokens.
+// The mean loss of held-out rows and what it says: perplexity, and bits per byte of the text behind the tokens.
 #pragma once
 
 #include <limits>
 #include <optional>
 
+#include "data/batch.h"
 #include "data/held_out.h"
 #include "model/executor.h"
 
 namespace hlat {
+
+// The mean loss of `rows` rows that nothing is learned from, of all replicas together, a multiple of their micro-batches. Collective.
+// `source` hands out this replica's share, on ranks whose executor reads batches; null elsewhere.
+double mean_loss(Executor& executor, int64_t rows, BatchSource* source);
 
 struct ValidationResult {
   double loss = std::numeric_limits<double>::quiet_NaN();  // nats per token

@@ -3,6 +3,15 @@
 #include "parallel/partition.h"
 
 namespace hlat {
+namespace {
+
+// Those that take part in matrix products.
+int64_t matmul_parameters(const ModelConfig& m) {
+  const int64_t attention = (m.heads + 2 * m.kv()) * m.head_dim() * m.hidden + m.hidden * m.heads * m.head_dim();
+  return m.layers * (attention + 3 * m.hidden * m.ffn) + m.vocab * m.hidden;
+}
+
+}  // namespace
 
 Llama::Llama(const Config& config, const Mesh& mesh) : config_(config.model) {
   const int stages = mesh.shape().pp, count = static_cast<int>(config.parallel.chunks);
@@ -67,11 +76,6 @@ void Llama::backward(Ctx& ctx, int chunk, const MicroState& s, Tensor d) const {
   // A tied head of this rank has begun the gradient already.
   embedding_.backward(ctx, s.ids, d, ctx.accumulate || (config_.tied && c.last));
   ctx.done(embedding_group_);
-}
-
-int64_t matmul_parameters(const ModelConfig& m) {
-  const int64_t attention = (m.heads + 2 * m.kv()) * m.head_dim() * m.hidden + m.hidden * m.heads * m.head_dim();
-  return m.layers * (attention + 3 * m.hidden * m.ffn) + m.vocab * m.hidden;
 }
 
 int64_t parameter_count(const ModelConfig& m) {

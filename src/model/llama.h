@@ -13,7 +13,7 @@
 
 namespace hlat {
 
-// What a micro-batch in flight keeps in a chunk, beside the tape.
+// What a micro-batch in flight keeps in a chunk, besides the tape.
 struct MicroState {
   int slot = 0;
   Tensor ids;        // (N), first stage
@@ -61,9 +61,6 @@ class Llama {
 // plus causal attention, 6 x L x D x T.
 double model_flops_per_token(const ModelConfig& model, int64_t seq_len);
 
-// Parameters that take part in matrix products.
-int64_t matmul_parameters(const ModelConfig& model);
-// All parameters.
 int64_t parameter_count(const ModelConfig& model);
 
 }  // namespace hlat

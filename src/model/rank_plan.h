@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "comm/comm.h"
-#include "config/config.h"
 #include "ops/cost.h"
 #include "parallel/mesh.h"
 #include "param/param_store.h"

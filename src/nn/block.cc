@@ -30,7 +30,7 @@ void Block::forward(Ctx& ctx, Tensor x, Tensor y) const {
 
 void Block::backward(Ctx& ctx, Tensor x, Tensor d) const {
   const Scope scope(ctx.temp());
-  forward(ctx, x, Tensor{});  // replay
+  forward(ctx, x, Tensor{});  // recompute
   const Tensor dn = ctx.temp(x.shape, "dnorm");
   mlp.backward(ctx, ctx.tape.at(BlockOp::norm2), d, dn);
   norm2.backward(ctx, ctx.tape.at(BlockOp::mid), ctx.tape.at(BlockOp::norm2, 1), dn, d, true, ctx.accumulate);

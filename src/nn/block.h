@@ -14,7 +14,7 @@ struct Block {
   Mlp mlp;
 
   void declare(ParamBuilder& params, int64_t layer, const ModelConfig& model, bool decay_norms);
-  // In replay y is undefined: the block stops when everything the backward needs is there.
+  // When it recomputes, y is undefined: the block stops when everything the backward needs is there.
   void forward(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor y /*(rows, D)*/) const;
   // dx = dL/dx given d = dL/dy, in place: d holds dy on entry and dx on return.
   void backward(Ctx& ctx, Tensor x, Tensor d) const;

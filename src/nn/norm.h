@@ -1,7 +1,6 @@
 // RMSNorm weight. The arithmetic is in the ops; what is saved is decided by the layer that uses the norm.
 #pragma once
 
-#include "config/config.h"
 #include "nn/ctx.h"
 
 namespace hlat {

@@ -1,12 +1,9 @@
 #include "nn/tape.h"
 
 namespace hlat {
-
 namespace {
 
 constexpr std::array<const char*, kBlockOps> kOpNames = {"norm1", "qkv", "attention", "mid", "norm2", "gate_up", "swiglu"};
-
-}  // namespace
 
 KeepMask keep_mask(const Recompute& policy, int64_t layer) {
   if (policy.every > 0) return layer % policy.every == 0 ? kKeepNothing : kKeepAll;
@@ -17,6 +14,8 @@ KeepMask keep_mask(const Recompute& policy, int64_t layer) {
   }
   return kKeepAll;
 }
+
+}  // namespace
 
 void Tape::begin(TapeKey key, bool recomputing) {
   layer_ = key.layer;

@@ -1,8 +1,8 @@
-// The tape decides, per op of a block, whether its outputs are kept for the backward or made again.
+// The tape decides, per op of a block, whether its outputs are kept for the backward or recomputed.
 // A layer has one forward; it asks for every output by output() and computes it when it is stale. In the forward
 // pass all are. Before a block's backward the same forward runs again to recompute: kept outputs are there
 // already, the others lie in temporary memory and are computed once more. A recompute policy is a table of bits.
-// Kept outputs belong to a key (slot, layer): a slot is the place of one micro-batch in flight. They are allocated when a
+// Kept outputs belong to a key (slot, layer): a slot is the buffer set of one micro-batch in flight. They are allocated when a
 // key is first used and stay, since micro-batches in a pipeline do not end in the reverse order of their start.
 #pragma once
 
@@ -25,11 +25,9 @@ inline constexpr int kMaxOutputs = 2;
 using KeepMask = uint32_t;
 inline constexpr KeepMask kKeepAll = (1u << kBlockOps) - 1;
 inline constexpr KeepMask kKeepNothing = 0;
-// Norms and the SwiGLU product are cheap to make again; our attention never stores its scores, so it is kept.
+// Norms and the SwiGLU product are cheap to recompute; our attention never stores its scores, so it is kept.
 inline constexpr KeepMask kKeepSelective =
     kKeepAll & ~(1u << static_cast<int>(BlockOp::norm1) | 1u << static_cast<int>(BlockOp::norm2) | 1u << static_cast<int>(BlockOp::swiglu));
-
-KeepMask keep_mask(const Recompute& policy, int64_t layer);
 
 struct TapeOutput {
   Tensor tensor;
@@ -51,7 +49,7 @@ class Tape {
   void begin_recompute(TapeKey key) { begin(key, true); }
 
   TapeOutput output(BlockOp op, int output, DType dtype, const Shape& shape);
-  Tensor at(BlockOp op, int output = 0) const;  // in the backward, after the replay
+  Tensor at(BlockOp op, int output = 0) const;  // in the backward, after recomputation
 
  private:
   using Outputs = std::array<std::array<Tensor, kMaxOutputs>, kBlockOps>;

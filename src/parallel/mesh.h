@@ -1,5 +1,6 @@
 // The ranks as a grid of tensor parallel, pipeline and data parallel axes, and one Comm per axis for this rank.
-// Rank order is pp, dp, tp: tp innermost. Two smaller groups serve weights that several ranks hold: `kv`, the tp ranks
+// Rank order is pp, dp, tp: tp is innermost, so the ranks with the most traffic are neighbours (the cores of one node), and a pipeline
+// stage is one consecutive range of ranks. Two smaller groups serve weights that several ranks hold: `kv`, the tp ranks
 // that share kv heads, and `ends`, the first and last pipeline stage, which share a tied embedding. An axis is the list of
 // this rank's peers along it, made in the constructor; all else about its groups follows from that list.
 #pragma once
@@ -10,19 +11,56 @@
 #include <string_view>
 #include <vector>
 
+#include "base/part.h"
 #include "comm/comm.h"
 #include "config/config.h"
-#include "parallel/head_split.h"
-#include "parallel/mesh_shape.h"
 
 namespace hlat {
+
+struct MeshShape {
+  int tp = 1;
+  int pp = 1;
+  int dp = 1;
+  int ranks() const { return tp * pp * dp; }
+  bool operator==(const MeshShape&) const = default;
+};
+
+struct MeshCoord {
+  int tp = 0;
+  int pp = 0;
+  int dp = 0;
+  bool operator==(const MeshCoord&) const = default;
+};
+
+MeshShape mesh_shape(const ParallelConfig& parallel);  // parallel.dp must be known
+MeshCoord coord_of(int rank, const MeshShape& shape);
+// Of the ranks that hold the same rows of a batch one reads them: the first of tp, on the stages that begin or end the model.
+bool reads_batches(const MeshCoord& coord, const MeshShape& shape);
+int rank_of(const MeshCoord& coord, const MeshShape& shape);  // (pp * shape.dp + dp) * shape.tp + tp
+
+// Which attention heads a tensor-parallel rank computes.
+// Query head h attends to kv head h / G with G = heads / kv_heads. With tp <= kv_heads the kv heads are shared out, and their
+// query groups go with them. With tp > kv_heads every rank serves one kv head: consecutive groups of ranks hold the same kv head
+// and split its G query heads. Groups differ by at most one rank and the smaller ones come first, so rank 0 has at least as many
+// heads of either kind as any other rank: buffers sized on rank 0 fit all.
+// On one rank every kv head has the same number of query heads: local query head j attends to local kv head
+// j / (q.count / kv.count).
+struct HeadShare {
+  Part q;         // global query heads
+  Part kv;        // global kv heads they attend to
+  Part kv_ranks;  // tp ranks that hold these kv heads, this one among them: more than one only when tp > kv_heads
+  bool operator==(const HeadShare&) const = default;
+};
+
+// kv_heads divides heads, tp <= heads: no rank is left without a query head.
+HeadShare share_heads(int64_t heads, int64_t kv_heads, int tp_rank, int tp);
 
 // Groups of ranks. tp, pp and dp are the axes of the grid.
 enum class Axis : uint8_t { tp, pp, dp, kv, ends };
 inline constexpr int kAxes = 5;
 std::string_view name_of(Axis axis);
 
-// A group of ranks that includes this one. Groups of one name are told apart by color, the first of their ranks.
+// A group of ranks that includes this one. Groups of one name are distinguished by color, the first of their ranks.
 struct AxisGroup {
   std::string name;
   int rank = 0, size = 1;  // of this rank within the group
@@ -45,13 +83,13 @@ class Mesh {
   bool first_stage() const { return coord_.pp == 0; }
   bool last_stage() const { return coord_.pp == shape_.pp - 1; }
 
-  Comm& along(Axis axis) const { return *comms_[static_cast<size_t>(axis)]; }  // ends: a group of one on the stages in between
+  Comm& along(Axis axis) const { return *comms_[static_cast<size_t>(axis)]; }  // ends: a group of one on middle stages
   const std::vector<int>& ranks_along(Axis axis) const { return ranks_[static_cast<size_t>(axis)]; }  // its members, as ranks of the mesh
   bool crosses_stages(Axis axis) const;  // whether the group has ranks of several pipeline stages
 
   void reserve(Region& region) const;  // staging of every axis
-  size_t host_bytes() const;           // what that and the messages take of the host's memory beside the region
-  void check() const;                  // Error when an operation beside this thread has failed on some axis
+  size_t host_bytes() const;           // what that and the messages take of the host's memory outside the region
+  void check() const;                  // Error when an asynchronous operation has failed on some axis
   const std::array<std::unique_ptr<Comm>, kAxes>& comms() const { return comms_; }
   void reset_traffic() const {
     for (const auto& comm : comms_) comm->reset_traffic();
@@ -65,8 +103,6 @@ class Mesh {
   std::array<std::vector<int>, kAxes> ranks_;
   std::array<std::unique_ptr<Comm>, kAxes> comms_;
 };
-
-MeshShape mesh_shape(const ParallelConfig& parallel);
 
 // The sum of a host value over the ranks of a group, or of the whole mesh: the same bits on every rank.
 double sum_over(Comm& comm, double value);

@@ -4,7 +4,7 @@
 
 #include "backend/null/null_backend.h"
 #include "comm/null_comm.h"
-#include "eval/mean_loss.h"
+#include "eval/validation.h"
 #include "model/placed_model.h"
 #include "train/train_step.h"
 

@@ -13,6 +13,11 @@
 #include "base/machine.h"
 
 namespace hlat {
+namespace {
+
+constexpr double kLiveIntervalS = 0.1, kPlainIntervalS = 1;
+
+}  // namespace
 
 ProgressOptions progress_options(int fd, int64_t total_steps) {
   ProgressOptions o;
@@ -57,7 +62,7 @@ Progress::~Progress() {
 void Progress::step(const StepMetrics& m) {
   const double now = options_.now();
   ++steps_seen_;
-  const double interval = options_.live ? options_.live_interval_s : options_.plain_interval_s;
+  const double interval = options_.live ? kLiveIntervalS : kPlainIntervalS;
   if (steps_seen_ == 1 || m.step >= options_.total_steps || now - shown_at_ >= interval)
     show(m, now);
   else
@@ -82,7 +87,7 @@ void Progress::show(const StepMetrics& m, double now) {
 
 void Progress::first_step(int64_t micro, int64_t micros) {
   const double now = options_.now();
-  if (!options_.live || steps_seen_ > 0 || (line_open_ && now - shown_at_ < options_.live_interval_s)) return;
+  if (!options_.live || steps_seen_ > 0 || (line_open_ && now - shown_at_ < kLiveIntervalS)) return;
   out_ << fmt::format("\rfirst step of {}: micro-batch {} of {}, {}\x1b[K", options_.total_steps, micro + 1, micros,
                       format_duration(now - start_));
   out_.flush();

@@ -16,14 +16,12 @@ struct ProgressOptions {
   bool live = false;
   std::function<double()> now;  // seconds, any origin
   std::function<int()> width;   // columns of the terminal; asked at every redraw, since windows change
-  double live_interval_s = 0.1;
-  double plain_interval_s = 1.0;
 };
 
 // Options for a real stream: live when `fd` is a terminal that can move its cursor.
 ProgressOptions progress_options(int fd, int64_t total_steps);
 
-// The parts of the line that fit into `width` columns (0: all), the most telling first.
+// The parts of the line that fit into `width` columns (0: all), the most important first.
 std::string progress_line(const StepMetrics& m, int64_t total_steps, double elapsed_s, double eta_s, int width);
 
 class Progress {

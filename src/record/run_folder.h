@@ -32,7 +32,6 @@ class RunFolder {
 
   void record(const StepMetrics& m);  // metrics.jsonl and events.*
   spdlog::logger& log() { return *log_; }
-  const std::filesystem::path& dir() const { return dir_; }
 
  private:
   std::filesystem::path dir_;

@@ -22,7 +22,6 @@ class EventWriter {
   EventWriter(const std::filesystem::path& folder, double wall_time);
 
   void write(const StepMetrics& m, double wall_time);  // tags train/loss, train/grad_norm, ...
-  const std::filesystem::path& path() const { return file_.path(); }
 
  private:
   void record(const std::string& event);

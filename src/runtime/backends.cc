@@ -3,7 +3,7 @@
 #include "backend/cpu/cpu_backend.h"
 #ifdef HLAT_HAVE_CUDA
 #include "backend/cuda/cuda_backend.h"
-#include "base/cache_dir.h"
+#include "base/machine.h"
 #endif
 
 namespace hlat {

@@ -11,7 +11,6 @@ namespace hlat {
 // This process on its machine.
 struct Place {
   int threads = 1;     // of this rank, when the config leaves them to us
-  int ranks = 1;       // of the whole run
   int local_rank = 0;  // on this host: chooses the GPU
 };
 

@@ -18,7 +18,7 @@ namespace hlat {
 namespace {
 
 // What every rank tells the others.
-struct Card {
+struct DeviceInfo {
   uint64_t device = 0;  // 0: the host
   bool nccl = false;    // it can be loaded
 };
@@ -41,15 +41,15 @@ DeviceComm::DeviceComm(const Config& config, Backend& backend, Comm& world, int 
   const std::string id = backend.device_id();
   std::string why;
   const bool loads = !id.empty() && world.size() > 1 && NcclRank::available(why);
-  const Card mine{.device = id.empty() ? 0 : hash_name(id), .nccl = loads};
-  const std::vector<Card> all = all_gather_values(world, mine);
+  const DeviceInfo mine{.device = id.empty() ? 0 : hash_name(id), .nccl = loads};
+  const std::vector<DeviceInfo> all = all_gather_values(world, mine);
   std::map<uint64_t, int> holders;  // of a device
-  for (const Card& c : all) ++holders[c.device];
+  for (const DeviceInfo& c : all) ++holders[c.device];
   if (holders.contains(0) && holders.size() > 1)
     throw UsageError("some ranks run on a GPU and others on the CPU; set device.backend=cpu, or start ranks only where there is a GPU");
   const bool on_gpu = mine.device != 0;
   const bool shared = on_gpu && holders.size() < all.size();
-  const bool missing = std::any_of(all.begin(), all.end(), [](const Card& c) { return !c.nccl; });
+  const bool missing = std::any_of(all.begin(), all.end(), [](const DeviceInfo& c) { return !c.nccl; });
   sharing_ = on_gpu ? holders[mine.device] : local_ranks;
   if (world.size() == 1) return;
   check_asked(config, on_gpu, shared, missing, why);

@@ -1,6 +1,5 @@
 #include "runtime/launch.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -16,14 +15,11 @@ struct Names {
   const char* by;
   const char* rank;
   const char* ranks;
-  const char* local_rank;
-  const char* local_ranks;
 };
 
-constexpr Names kOpenMpi = {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-                            "OMPI_COMM_WORLD_LOCAL_SIZE"};
-constexpr Names kHydra = {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
-constexpr Names kTorchrun = {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
+constexpr Names kOpenMpi = {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"};
+constexpr Names kHydra = {"mpirun", "PMI_RANK", "PMI_SIZE"};
+constexpr Names kTorchrun = {"torchrun", "RANK", "WORLD_SIZE"};
 
 constexpr int kMaxRanks = 2147483647;
 constexpr int64_t kFirstSpecialStep = 0xfffffff0;  // Slurm's steps for batch scripts and interactive shells
@@ -62,28 +58,7 @@ std::optional<Launch> read_launch(const Environment& env, const Names& n) {
     fail("environment variable {} is set but {} is not: set both to join a launch, or neither", rank ? n.rank : n.ranks,
          rank ? n.ranks : n.rank);
   check_below(n.rank, *rank, n.ranks, *ranks);
-  const int local_ranks = number(env, n.local_ranks, 1).value_or(*ranks);
-  const int local_rank = number(env, n.local_rank, 0).value_or(local_ranks == 1 ? 0 : *rank);
-  if (local_ranks > *ranks) fail("environment variable {} = {}: must not exceed {} ({})", n.local_ranks, local_ranks, n.ranks, *ranks);
-  check_below(n.local_rank, local_rank, n.local_ranks, local_ranks);
-  return Launch{*rank, *ranks, local_rank, local_ranks, n.by};
-}
-
-// The tasks of node number `node` in Slurm's short form, "4(x2),3" for 4, 4 and 3.
-int tasks_on_node(const char* name, std::string_view list, int node) {
-  const std::string_view whole = list;
-  while (!list.empty()) {
-    std::string_view part = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(list.size(), part.size() + 1));
-    int tasks = 0, nodes = 1;
-    const size_t open = part.find("(x");
-    const bool repeated = open != std::string_view::npos && part.ends_with(')');
-    if (repeated && !read_integer(part.substr(open + 2, part.size() - open - 3), nodes)) break;
-    if (!read_integer(repeated ? part.substr(0, open) : part, tasks) || tasks < 1 || nodes < 1) break;
-    if (node < nodes) return tasks;
-    node -= nodes;
-  }
-  fail("environment variable {} = {}: does not tell the tasks of this node", name, whole);
+  return Launch{*rank, *ranks, n.by};
 }
 
 // Only inside a step that srun started: the other variables are set in every shell of an allocation.
@@ -101,18 +76,7 @@ std::optional<Launch> read_slurm(const Environment& env) {
   const std::optional<int> rank = number(env, "SLURM_PROCID", 0), ranks = number(env, size, 1);
   if (!rank || !ranks) fail("environment variable SLURM_STEP_ID is set but {} is not", rank ? size : "SLURM_PROCID");
   check_below("SLURM_PROCID", *rank, size, *ranks);
-
-  const std::optional<int> node = number(env, "SLURM_NODEID", 0), local_rank = number(env, "SLURM_LOCALID", 0);
-  const auto per_node = text(env, "SLURM_STEP_TASKS_PER_NODE");
-  Launch launch{*rank, *ranks, local_rank.value_or(*rank), *ranks, "srun"};
-  if (per_node && node) {
-    launch.local_ranks = tasks_on_node("SLURM_STEP_TASKS_PER_NODE", *per_node, *node);
-    if (!local_rank) launch.local_rank = launch.local_ranks == 1 ? 0 : *rank;
-  } else if (const auto wanted = number(env, "SLURM_NTASKS_PER_NODE", 1)) {
-    launch.local_ranks = std::min(*wanted, *ranks);  // of the allocation; a step may be smaller
-  }
-  check_below("SLURM_LOCALID", launch.local_rank, "the tasks on this node", launch.local_ranks);
-  return launch;
+  return Launch{*rank, *ranks, "srun"};
 }
 
 bool agree(const Launch& a, const Launch& b) { return a.rank == b.rank && a.ranks == b.ranks; }
@@ -136,7 +100,7 @@ Launch detect_launch(const Environment& env) {
   // torchrun itself may have been started once per node by srun or mpirun.
   if (torchrun && text(env, "TORCHELASTIC_RUN_ID")) return *torchrun;
   std::optional<Launch> other = read_mpi(env);
-  // mpirun may use srun to start its helpers, and srun may speak Hydra's protocol without the local values.
+  // mpirun may use srun to start its helpers, and srun may speak Hydra's protocol.
   if (!other || !text(env, kOpenMpi.rank)) {
     const std::optional<Launch> slurm = read_slurm(env);
     if (slurm && (!other || agree(*slurm, *other))) other = slurm;
@@ -145,7 +109,7 @@ Launch detect_launch(const Environment& env) {
   return other ? *other : torchrun.value_or(Launch{});
 }
 
-void check_meets(const Launch& launch, const Environment& env) {
+void check_rendezvous(const Launch& launch, const Environment& env) {
   if (launch.ranks == 1) return;
   if (launch.by == kTorchrun.by)
     throw UsageError(

@@ -11,8 +11,6 @@ namespace hlat {
 struct Launch {
   int rank = 0;
   int ranks = 1;
-  int local_rank = 0;   // among the ranks on this machine
-  int local_ranks = 1;  // where the launcher does not tell, all ranks are taken to be on this machine
   std::string by = {};  // "mpirun" | "srun" | "torchrun"; empty: started by hand
   bool operator==(const Launch&) const = default;
 };
@@ -25,6 +23,6 @@ Launch detect_launch(const Environment& env);
 
 // Several ranks talk through MPI. UsageError, with what to do, when their launcher gave MPI no way to meet: torchrun,
 // variables left over in a shell, or srun without --mpi.
-void check_meets(const Launch& launch, const Environment& env);
+void check_rendezvous(const Launch& launch, const Environment& env);
 
 }  // namespace hlat

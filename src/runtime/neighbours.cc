@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "base/rng.h"
 #include "comm/host_exchange.h"
@@ -13,7 +12,7 @@ namespace hlat {
 
 namespace {
 
-struct Card {
+struct HostInfo {
   uint64_t host = 0;
   cpu_set_t cores{};
 };
@@ -28,15 +27,15 @@ std::string advice_on(int used, const std::string& launcher) {
 
 }  // namespace
 
-Neighbours meet_neighbours(Comm& world, const std::string& host, const std::string& launcher) {
-  Card mine{.host = hash_name(host)};
+Neighbours find_local_ranks(Comm& world, const std::string& host, const std::string& launcher) {
+  HostInfo mine{.host = hash_name(host)};
   if (sched_getaffinity(0, sizeof mine.cores, &mine.cores) != 0) CPU_SET(0, &mine.cores);
-  const std::vector<Card> cards = all_gather_values(world, mine);
+  const std::vector<HostInfo> hosts = all_gather_values(world, mine);
   Neighbours n;
   cpu_set_t all = mine.cores;
   int sharing = 0;
-  for (size_t rank = 0; rank < cards.size(); ++rank) {
-    const Card& c = cards[rank];
+  for (size_t rank = 0; rank < hosts.size(); ++rank) {
+    const HostInfo& c = hosts[rank];
     if (c.host != mine.host) continue;
     if (static_cast<int>(rank) == world.rank()) n.local_rank = static_cast<int>(n.ranks.size());
     n.ranks.push_back(static_cast<int>(rank));

@@ -17,6 +17,6 @@ struct Neighbours {
 };
 
 // Collective over `world`. host: this machine's name; launcher: as in Launch::by.
-Neighbours meet_neighbours(Comm& world, const std::string& host, const std::string& launcher);
+Neighbours find_local_ranks(Comm& world, const std::string& host, const std::string& launcher);
 
 }  // namespace hlat

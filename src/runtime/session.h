@@ -27,7 +27,7 @@ class Session {
   int local_ranks() const { return static_cast<int>(neighbours_.ranks.size()); }
   int threads() const { return neighbours_.threads; }
   const std::string& advice() const { return neighbours_.advice; }  // about the launcher, or empty
-  Place place() const { return {.threads = neighbours_.threads, .ranks = world_->size(), .local_rank = neighbours_.local_rank}; }
+  Place place() const { return {.threads = neighbours_.threads, .local_rank = neighbours_.local_rank}; }
   std::string where() const;  // "rank 3 of 8 on node-2"
 
   [[noreturn]] void abort(int code);  // ends all ranks

@@ -31,14 +31,6 @@ bool Tensor::is_contiguous() const {
   return true;
 }
 
-namespace {
-
-void* advance(void* data, int64_t elements, DType dtype) {
-  return data == nullptr ? nullptr : static_cast<std::byte*>(data) + elements * static_cast<int64_t>(size_of(dtype));
-}
-
-}  // namespace
-
 Tensor Tensor::viewed(const Shape& as) const {
   HLAT_CHECK(is_contiguous() && as.numel() <= numel(), "{} viewed as {}", str(), as.str());
   Tensor t = contiguous(data, dtype, as);
@@ -49,16 +41,8 @@ Tensor Tensor::viewed(const Shape& as) const {
 Tensor Tensor::rows(int64_t begin, int64_t end) const {
   HLAT_CHECK(rank() >= 1 && 0 <= begin && begin <= end && end <= dim(0), "rows [{}, {}) of {}", begin, end, str());
   Tensor t = *this;
-  t.data = advance(data, begin * stride[0], dtype);
+  if (data != nullptr) t.data = as<std::byte>() + begin * stride[0] * static_cast<int64_t>(size_of(dtype));
   t.shape.dim[0] = end - begin;
-  return t;
-}
-
-Tensor Tensor::cols(int64_t begin, int64_t end) const {
-  HLAT_CHECK(rank() == 2 && 0 <= begin && begin <= end && end <= dim(1), "columns [{}, {}) of {}", begin, end, str());
-  Tensor t = *this;
-  t.data = advance(data, begin * stride[1], dtype);
-  t.shape.dim[1] = end - begin;
   return t;
 }
 

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <memory>
-#include <vector>
 
 #include "data/batch.h"
 #include "health/health.h"

@@ -1,21 +1,26 @@
 // The training loop: steps from a state on, records, and a summary at the end.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "data/data_state.h"
 #include "data/ledger.h"
 #include "data/train_batches.h"
 #include "eval/validation.h"
 #include "model/placed_model.h"
 #include "record/progress.h"
 #include "record/run_folder.h"
-#include "train/train_state.h"
 #include "train/train_step.h"
 
 namespace hlat {
+
+// Where a run stands: all that a resume needs besides the tensors. The loop advances it and nothing else.
+struct TrainState {
+  int64_t step = 0;               // steps done
+  std::optional<DataState> data;  // of the lanes that this rank reads; none on ranks that read no batches
+};
 
 // What a rank trains with. plan and peak_flops are its own.
 struct TrainSetup {

@@ -9,6 +9,7 @@
 #include "comm/null_comm.h"
 #include "comm/self_comm.h"
 #include "comm/sum.h"
+#include "support/columns.h"
 #include "support/comm_checks.h"
 #include "support/host_memory.h"
 #include "support/message_of.h"
@@ -181,7 +182,7 @@ TEST(CommFront, RefusesBrokenContracts) {
       {"all_reduce: i32(4) cannot be summed", [](Comm& c) { c.all_reduce(Tensor::contiguous(nullptr, DType::i32, {4})); }},
       {"expected a contiguous tensor",
        [](Comm& c) {
-         c.all_reduce(t32({4, 4}).cols(0, 2));
+         c.all_reduce(columns(t32({4, 4}), 0, 2));
        }},
       {"own is f32(2, 3), rank 1 of 4 has (3, 3) of f32(10, 3)",
        [](Comm& c) {

@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-#include "eval/mean_loss.h"
+#include "eval/validation.h"
 #include "support/layout_run.h"
 #include "support/real_run.h"
 

@@ -24,6 +24,7 @@
 
 #include "ops/ops.h"
 #include "ops/ref_ops.h"
+#include "support/columns.h"
 #include "support/host_memory.h"
 
 namespace hlat {
@@ -43,7 +44,7 @@ std::vector<TestBackend> test_backends();
 // One tensor, three times: under test, the f64 reference, and absolute values in f64 for magnitudes of linear ops.
 struct Twin {
   Tensor test, ref, mag;
-  Twin cols(int64_t begin, int64_t end) const { return {test.cols(begin, end), ref.cols(begin, end), mag.cols(begin, end)}; }
+  Twin cols(int64_t begin, int64_t end) const { return {columns(test, begin, end), columns(ref, begin, end), columns(mag, begin, end)}; }
 };
 
 // Picks one of the three.

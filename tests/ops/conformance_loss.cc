@@ -99,7 +99,7 @@ void sharded(Lab& lab, int64_t n, const std::vector<int64_t>& bounds, double std
   for (size_t i = 0; i < shards.size(); ++i) {
     const Twin dshard = lab.output(shards[i].ref.shape);
     lab.run([&](Ops& ops, const View& at) { ops.cross_entropy_bwd(at(dshard), at(shards[i]), at(stats), at(targets), bounds[i], 1.0); });
-    from_f64(dshard.ref, to_f64(dwhole.ref.cols(bounds[i], bounds[i + 1])));
+    from_f64(dshard.ref, to_f64(columns(dwhole.ref, bounds[i], bounds[i + 1])));
     lab.expect("dlogits of a shard", dshard, bwd_tolerance(shards[i], stats, labels, bounds[i], 1.0));
   }
 }

@@ -2,6 +2,7 @@
 // must write (sums of nothing) is zero. On the null backend, the reference and every backend of this machine.
 #include <cmath>
 
+#include "support/columns.h"
 #include "support/ops_fixture.h"
 
 namespace hlat {
@@ -55,7 +56,7 @@ TEST(OpsEmpty, AnEmptyTensorAliasesNothing) {
   const Tensor c = Tensor::contiguous(buffer, f32, {4, 4}), a = Tensor::contiguous(buffer, f32, {4, 0}),
                b = Tensor::contiguous(buffer, f32, {0, 4});
   EXPECT_NO_THROW(ops.matmul(c, a, b, {}));
-  EXPECT_TRUE(c.cols(2, 2).is_contiguous());
+  EXPECT_TRUE(columns(c, 2, 2).is_contiguous());
 }
 
 // Values that must be written: on the backend and on the reference.
@@ -103,7 +104,7 @@ void empty_products(
       const Tensor a = memory.zeros(dtype, ta ? Shape{s.k, s.m} : Shape{s.m, s.k}),
                    b = memory.zeros(dtype, tb ? Shape{s.n, s.k} : Shape{s.k, s.n});
       const Tensor whole = memory.random(dtype, {s.m, s.n + (strided ? 5 : 0)}, "c");
-      const Tensor c = strided ? whole.cols(2, 2 + s.n) : whole;
+      const Tensor c = strided ? columns(whole, 2, 2 + s.n) : whole;
       std::vector<double> expected = to_f64(whole);
       for (int64_t i = 0; i < s.m && !accumulate; ++i)
         for (int64_t j = 0; j < s.n; ++j) expected[static_cast<size_t>(i * whole.dim(1) + (strided ? 2 : 0) + j)] = 0;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "backend/cpu/cpu_ops.h"
+#include "ops/ref_ops.h"
 #include "support/ops_fixture.h"
 
 namespace hlat {

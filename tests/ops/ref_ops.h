@@ -4,6 +4,9 @@
 // ref_ops.cc: data movement, matmul, norm, RoPE, SwiGLU. ref_attention.cc: attention. ref_loss.cc: loss and optimizer.
 #pragma once
 
+#include <bit>
+
+#include "base/bf16.h"
 #include "ops/ops.h"
 
 namespace hlat {
@@ -44,6 +47,14 @@ class RefOps : public Ops {
 inline double* row(const Tensor& t, int64_t i = 0) {
   HLAT_CHECK(t.dtype == DType::f64, "the reference backend is f64 only, not {}", t.str());
   return t.as<double>() + i * t.stride[0];
+}
+
+// Stochastic rounding: up with probability equal to the distance from below. Unbiased for finite values;
+// `noise` is 16 uniform random bits. Infinity and NaN pass unchanged.
+inline bf16 to_bf16_stochastic(float x, uint16_t noise) {
+  const uint32_t u = std::bit_cast<uint32_t>(x);
+  if ((u & 0x7f800000u) == 0x7f800000u) return to_bf16(x);
+  return bf16{static_cast<uint16_t>((u + noise) >> 16)};
 }
 
 }  // namespace hlat

@@ -9,6 +9,7 @@
 #include <complex>
 
 #include "ops/ref_ops.h"
+#include "support/columns.h"
 #include "support/host_memory.h"
 #include "support/scalar_llama.h"
 
@@ -221,7 +222,7 @@ TEST_F(RefOpsTest, CrossEntropyOfShards) {
   const std::vector<int64_t> bounds = {0, 3, 4, 7};
   const Tensor logits = random({4, 7}, "logits"), parts = zeros({3, 4, 3}), stats = zeros({4, 3}), loss_sum = zeros({1});
   for (size_t p = 0; p < 3; ++p) {
-    const Tensor view = logits.cols(bounds[p], bounds[p + 1]), shard = memory_.from(DType::f64, view.shape, to_f64(view));
+    const Tensor view = columns(logits, bounds[p], bounds[p + 1]), shard = memory_.from(DType::f64, view.shape, to_f64(view));
     const Tensor part = Tensor::contiguous(row(parts, static_cast<int64_t>(p)), DType::f64, {4, 3});
     ops_.cross_entropy_partial(part, shard, ids(labels), bounds[p]);
   }

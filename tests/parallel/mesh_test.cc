@@ -9,9 +9,7 @@
 
 #include "base/error.h"
 #include "comm/null_comm.h"
-#include "parallel/head_split.h"
 #include "parallel/mesh.h"
-#include "parallel/mesh_shape.h"
 
 namespace hlat {
 namespace {

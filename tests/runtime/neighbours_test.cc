@@ -14,7 +14,7 @@ TEST(Neighbours, AreTheRanksOfOneHost) {
   ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
   run_thread_ranks(5, [&](Comm& world) {
     const bool even = world.rank() % 2 == 0;
-    const Neighbours n = meet_neighbours(world, even ? "even" : "odd", "");
+    const Neighbours n = find_local_ranks(world, even ? "even" : "odd", "");
     EXPECT_EQ(n.ranks, even ? (std::vector{0, 2, 4}) : (std::vector{1, 3}));
     EXPECT_EQ(n.local_rank, world.rank() / 2);
     EXPECT_EQ(n.threads, std::max(1, CPU_COUNT(&set) / static_cast<int>(n.ranks.size())));

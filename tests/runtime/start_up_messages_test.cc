@@ -16,7 +16,7 @@ namespace {
 
 // All that `hlat train` exchanges over its world and mesh before it trains; returns the messages that this rank sent.
 int64_t start_up(Comm& world, const Config& config, Backend& backend) {
-  const Neighbours here = meet_neighbours(world, fmt::format("node-{}", world.rank() / 8), "srun");
+  const Neighbours here = find_local_ranks(world, fmt::format("node-{}", world.rank() / 8), "srun");
   check_same(world, config);
   const auto data = open_data(config, world, here.ranks, 1);
   DeviceComm comm(config, backend, world, static_cast<int>(here.ranks.size()));

@@ -7,6 +7,7 @@
 #include <set>
 #include <type_traits>
 
+#include "support/columns.h"
 #include "support/host_memory.h"
 
 namespace hlat {
@@ -52,11 +53,11 @@ TEST(Region, IdsOfADryRunAreThoseOfTheRun) {
 TEST(Region, ViewsLieInTheAllocationOfTheirTensor) {
   Memory memory;
   const Tensor t = memory[Purpose::grad].alloc(DType::f32, {6, 8}, "matrix");
-  for (const Tensor& view : {t, t.rows(1, 3), t.cols(2, 5), t.viewed({48}), t.rows(2, 4).viewed({4, 4}), t.viewed({3})})
+  for (const Tensor& view : {t, t.rows(1, 3), columns(t, 2, 5), t.viewed({48}), t.rows(2, 4).viewed({4, 4}), t.viewed({3})})
     EXPECT_EQ(memory.allocation(view.allocation).label, "matrix") << view.str();
   EXPECT_EQ(t.viewed({2, 4}).shape, Shape({2, 4}));
   EXPECT_THROW(t.viewed({49}), CheckFailed);
-  EXPECT_THROW(t.cols(2, 5).viewed({3}), CheckFailed) << "rows with gaps have no other shape";
+  EXPECT_THROW(columns(t, 2, 5).viewed({3}), CheckFailed) << "rows with gaps have no other shape";
   EXPECT_THROW(memory.allocation(Tensor{}.allocation), CheckFailed);
   EXPECT_THROW(memory.allocation(t.allocation + 1), CheckFailed);
 }

@@ -1,5 +1,6 @@
 // What kernel files need from the GPU compiler itself: launches and the few instructions C++ has no word for.
-// Every launch goes through launch(): one stream, no shared memory beyond what the kernel declares, errors checked.
+// Every launch goes through launch(): one stream, no shared memory beyond what the kernel declares, errors checked;
+// kernels of attention, which need more of it, through launch_shared().
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,17 @@ void launch(void (*kernel)(Params...), dim3 grid, unsigned threads, cudaStream_t
   kernel<<<grid, threads, 0, stream>>>(static_cast<Params>(args)...);
   check_launch();
 }
+
+template <class Params>
+cudaError_t launch_shared(void (*kernel)(Params), int64_t blocks, unsigned threads, size_t bytes, cudaStream_t stream,
+                          const Params& params) {
+  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  if (error != cudaSuccess) return error;
+  kernel<<<static_cast<unsigned>(blocks), threads, bytes, stream>>>(params);
+  return cudaGetLastError();
+}
+
+constexpr float kLog2e = 1.44269504088896341f;
 
 // Two floats to bf16, to nearest even, `low` in the low half.
 __device__ inline uint32_t pack_bf16(float low, float high) {

@@ -3,8 +3,6 @@
 
 #include <cmath>
 
-#include "base/error.h"
-
 namespace hlat {
 
 size_t Grammar::dispatch_rule(const Dispatch& d, const Env& env) const {

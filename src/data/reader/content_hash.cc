@@ -1,6 +1,5 @@
 #include "data/reader/content_hash.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>

@@ -3,7 +3,6 @@
 // publish() gives it one; several processes may write the same index at once.
 #pragma once
 
-#include <cstdio>
 #include <memory>
 #include <string>
 

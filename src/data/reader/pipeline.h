@@ -2,7 +2,6 @@
 // any thread, take() gets the results one at a time in the order of the batches. As many batches are in memory as threads.
 #pragma once
 
-#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>

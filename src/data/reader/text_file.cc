@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/error.h"
 #include "data/reader/content_hash.h"
 #include "data/reader/indexed_file.h"
 #include "data/reader/scan.h"

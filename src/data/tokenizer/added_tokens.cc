@@ -1,7 +1,6 @@
 // Search for added tokens: two bytes rule out nearly every place, then the candidates are compared.
 #include "data/tokenizer/added_tokens.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "data/tokenizer/unicode.h"

@@ -1,7 +1,6 @@
 // First symbols of a word, and merges that follow from ranks.
 #include "data/tokenizer/bpe_model.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "data/tokenizer/unicode.h"

@@ -3,14 +3,142 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
-#include "data/tokenizer/cut.h"
 #include "data/tokenizer/unicode.h"
 #include "data/tokenizer/word_cache.h"
 
 namespace hlat::tokenizer {
 namespace {
+
+// Where a document can be cut without changing an id. For the hand-written scanners that is known from the two characters at
+// the place: no pattern reaches from a letter or a number to what is neither. Words of U+2581 style are cut before a space.
+// For other patterns the places are found by cutting into words and looking whether the parts give the same words.
+enum class Rule { never, after_word, before_space, search };
+
+bool adds_prefix(const SplitStep& s) { return s.prefix == SplitStep::Prefix::always; }
+
+Rule rule_of(const BpeParts& parts) {
+  // Steps other than these could look across a space.
+  for (const NormalizerStep& s : parts.normalizer.steps)
+    if (s.kind == NormalizerStep::replace) return Rule::search;
+  if (parts.steps.empty()) return Rule::never;
+  Rule rule = Rule::after_word;
+  for (const SplitStep& s : parts.steps) {
+    if (s.kind == SplitStep::regex) return Rule::search;
+    // A part that starts with a space gets no other.
+    if (s.kind == SplitStep::joints || s.kind == SplitStep::each_space || adds_prefix(s)) rule = Rule::before_space;
+  }
+  return rule;
+}
+
+struct Place {
+  unicode::Char before;
+  unicode::Char after;
+};
+
+bool is_word(const unicode::Char& c) { return unicode::kind(c.code) == unicode::kLetter || unicode::kind(c.code) == unicode::kNumber; }
+
+bool is_safe(const Place& p, Rule rule, bool marks) {
+  if (p.before.code == unicode::kInvalid || p.after.code == unicode::kInvalid) return false;
+  constexpr uint32_t kMark = 0x2581;
+  if (rule == Rule::before_space) {
+    if (p.after.code != ' ') return false;
+    return marks ? p.before.code != ' ' && p.before.code != kMark : is_word(p.before);
+  }
+  return is_word(p.before) && !is_word(p.after) && (unicode::traits(p.after.code) & unicode::kUnstable) == 0;
+}
+
+// The same question after normalization, which `at` does not disturb: some text on both sides is normalized for it.
+bool touches_normalized(const BpeParts& parts, std::string_view text, size_t at) {
+  if (parts.normalized.empty()) return false;
+  if (parts.normalizer.empty()) return parts.normalized.touches(text, at);
+  const size_t span = 4 * parts.normalized.longest() + 16;
+  size_t begin = at > span ? at - span : 0;
+  size_t end = std::min(text.size(), at + span);
+  while (begin > 0 && unicode::is_continuation(text[begin])) --begin;
+  while (end < text.size() && unicode::is_continuation(text[end])) ++end;
+  Normalizer::Buffers buffers;
+  std::string clean;
+  const auto normal = [&](size_t from, size_t to) {
+    return std::string(parts.normalizer.apply(unicode::valid(text.substr(from, to - from), clean), true, buffers));
+  };
+  const std::string before = normal(begin, at);
+  return parts.normalized.touches(before + normal(at, end), before.size());
+}
+
+bool touches_added(const BpeParts& parts, std::string_view text, size_t at) {
+  return (!parts.raw.empty() && parts.raw.touches(text, at)) || touches_normalized(parts, text, at);
+}
+
+size_t by_characters(const BpeParts& parts, std::string_view text, size_t limit, Rule rule) {
+  const bool marks = parts.normalizer.marks_spaces ||
+                     std::any_of(parts.steps.begin(), parts.steps.end(), [](const SplitStep& s) { return s.kind == SplitStep::unmark; });
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  for (size_t at = limit; at > 0; --at) {
+    if (unicode::is_continuation(text[at]) || (rule == Rule::before_space && text[at] != ' ')) continue;
+    if (!is_safe({unicode::decode_before(begin, begin + at), unicode::decode_any(begin + at, end)}, rule, marks)) continue;
+    if (!touches_added(parts, text, at)) return at;
+  }
+  return 0;
+}
+
+// The stretch between added tokens that reaches `limit` or ends last before it; words of a text without normalizer.
+struct Stretch {
+  std::string_view text;
+  TextStart start = TextStart::document;
+};
+
+Stretch stretch_at(const BpeParts& parts, std::string_view text, size_t limit) {
+  Stretch found{text.substr(0, 0), TextStart::document};
+  const auto keep = [&](std::string_view p) {
+    const auto begin = static_cast<size_t>(p.data() - text.data());
+    if (begin < limit) found = {p, begin == 0 ? TextStart::document : TextStart::later};
+  };
+  const auto ignore = [](int32_t) {};
+  const auto split = [&](std::string_view p) { parts.normalized.empty() ? keep(p) : parts.normalized.split(p, keep, ignore); };
+  parts.raw.empty() ? split(text) : parts.raw.split(text, split, ignore);
+  return found;
+}
+
+size_t by_search(const BpeParts& parts, std::string_view text, size_t limit) {
+  std::string clean;
+  // Only where words are parts of the text itself can a place in one be told from a place in the other.
+  if (!parts.normalizer.empty() || unicode::valid(text, clean).data() != text.data()) return 0;
+  for (const SplitStep& s : parts.steps)
+    if (s.kind == SplitStep::prefix_space || s.kind == SplitStep::unmark) return 0;
+  Splitter splitter(parts.steps);
+  std::vector<size_t> ends;
+  const auto words = [&](std::string_view part, TextStart start) {
+    splitter.run(part, start, [&](const char*, const char* end, const char*) { ends.push_back(static_cast<size_t>(end - text.data())); });
+  };
+  const Stretch stretch = stretch_at(parts, text, limit);
+  words(stretch.text, stretch.start);
+  const std::vector<size_t> whole = std::move(ends);
+  const auto offset = static_cast<size_t>(stretch.text.data() - text.data());
+  constexpr int kTries = 16;
+  auto end = std::upper_bound(whole.begin(), whole.end(), limit);
+  for (int i = 0; i < kTries && end != whole.begin(); ++i) {
+    const size_t at = *--end;
+    if (touches_added(parts, text, at)) continue;
+    ends.clear();
+    words(stretch.text.substr(0, at - offset), stretch.start);
+    words(stretch.text.substr(at - offset), TextStart::continued);
+    if (ends == whole) return at;
+  }
+  return 0;
+}
+
+size_t find_cut(const BpeParts& parts, std::string_view text, size_t limit) {
+  if (limit >= text.size()) return text.size();
+  const Rule rule = rule_of(parts);
+  size_t at = 0;
+  if (rule == Rule::search) at = by_search(parts, text, limit);
+  if (rule == Rule::after_word || rule == Rule::before_space) at = by_characters(parts, text, limit, rule);
+  return at > 0 ? at : unicode::border_before(text, limit);
+}
 
 class BpeEncoder final : public Encoder {
  public:

@@ -1,8 +1,6 @@
 // Normalizers, pre-tokenizers and decoders of tokenizer.json.
 #include "data/tokenizer/hf_steps.h"
 
-#include <algorithm>
-
 #include "data/tokenizer/unicode.h"
 
 namespace hlat::tokenizer {

@@ -2,16 +2,39 @@
 // the list; words come out as pointers into the text or into its buffers.
 #pragma once
 
+#include <bitset>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "data/tokenizer/joints.h"
 #include "data/tokenizer/regex.h"
+#include "data/tokenizer/vocab.h"
 #include "data/tokenizer/word_scan.h"
 
 namespace hlat::tokenizer {
+
+// Which bytes stand side by side within a token. No merge reaches across two that never do, so text that nothing else cuts into
+// words can be cut there without changing an id: at spaces, line breaks, between digits where numbers have no tokens.
+class Joints {
+ public:
+  // `ids`: the tokens that text can become, where a space stands for U+2581 and only leads. `bytes_for_unknown`: a character
+  // without a token becomes bytes; else neighbours without tokens become one unknown and must stay together.
+  Joints(const IdMap& ids, bool bytes_for_unknown);
+
+  // The end of the part that starts at p.
+  const char* next(const char* p, const char* end) const {
+    for (++p; p < end && joined_[at(p[-1], p[0])]; ++p) {
+    }
+    return p;
+  }
+
+ private:
+  static size_t at(char a, char b) { return size_t{static_cast<uint8_t>(a)} << 8 | static_cast<uint8_t>(b); }
+
+  std::bitset<65536> joined_;
+};
 
 // What a pattern's matches and the text between them become.
 enum class SplitBehavior { isolated, removed, contiguous, with_previous, with_next };
@@ -21,7 +44,7 @@ struct SplitStep {
     gpt2,  // the hand-written scanners
     llama3,
     qwen2,
-    joints,        // where no token reaches across (joints.h)
+    joints,        // where no token reaches across
     each_space,    // cut before every space
     regex,         // a pattern, as PCRE2 matches it
     digits,        // runs of digits and runs of the rest

@@ -1,8 +1,6 @@
 // Longer words.
 #include "data/tokenizer/word_cache.h"
 
-#include <algorithm>
-
 namespace hlat::tokenizer {
 namespace {
 

@@ -11,6 +11,7 @@
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/gpu_reference.h"
 #include "ops/ops.h"
+#include "support/columns.h"
 
 namespace hlat {
 
@@ -87,7 +88,7 @@ class Buffers {
   Tensor matrix(DType dtype, int64_t rows, int64_t cols, int64_t pad = 0) {
     Tensor t = Tensor::contiguous(nullptr, dtype, {rows, cols + 2 * pad});
     t.data = take(t.bytes());
-    return pad == 0 ? t : t.cols(pad, pad + cols);
+    return pad == 0 ? t : columns(t, pad, pad + cols);
   }
   Tensor tensor(DType dtype, const Shape& shape) {
     Tensor t = Tensor::contiguous(nullptr, dtype, shape);

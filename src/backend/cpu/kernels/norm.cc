@@ -1,6 +1,5 @@
 // RMSNorm: y = x r w with r = 1 / sqrt(mean(x^2) + eps). Backward, with g = dy w and c = mean(g x) r^2:
 // dx = r (g - x c), dw = sum over rows of dy x r.
-#include <cmath>
 
 #include "backend/cpu/kernels/declare.h"
 #include "backend/cpu/kernels/simd.h"

@@ -1,5 +1,5 @@
-// Our attention on tensor cores, for bf16 and head sizes that are multiples of 8 up to 128. The passes are those of attention_kernel.cu
-// and attention_kernel_bwd.cu: online softmax forward; backward by keys, then by queries, without atomics.
+// Our attention on tensor cores, for bf16 and head sizes that are multiples of 8 up to 128. The passes are those of attention_kernel.cu:
+// online softmax forward; backward by keys, then by queries, without atomics.
 // Weights and their gradients are rounded to bf16 before they enter a product; everything else is f32.
 #include "backend/cuda/attention/attention_mma.cuh"
 
@@ -160,9 +160,10 @@ template <int kHead>
 cudaError_t run(cudaStream_t stream, const OwnAttention& x, bool backward) {
   const int64_t tiles = (x.seq + kRows - 1) / kRows;
   constexpr size_t kBytes = kTile<kHead> * sizeof(bf16);
-  if (!backward) return launch(forward<kHead>, x.batch * x.heads * tiles, 3 * kBytes, stream, x);
-  const cudaError_t error = launch(keys<kHead>, x.batch * x.kv_heads * tiles, 3 * kBytes + 16 * kQueries * sizeof(float), stream, x);
-  return error == cudaSuccess ? launch(queries<kHead>, x.batch * x.heads * tiles, 4 * kBytes, stream, x) : error;
+  if (!backward) return launch_shared(forward<kHead>, x.batch * x.heads * tiles, kThreads, 3 * kBytes, stream, x);
+  const cudaError_t error =
+      launch_shared(keys<kHead>, x.batch * x.kv_heads * tiles, kThreads, 3 * kBytes + 16 * kQueries * sizeof(float), stream, x);
+  return error == cudaSuccess ? launch_shared(queries<kHead>, x.batch * x.heads * tiles, kThreads, 4 * kBytes, stream, x) : error;
 }
 
 }  // namespace mma

@@ -7,22 +7,16 @@
 #include <cuda_bf16.h>
 
 #include "backend/cuda/attention/attention_kernel.h"
+#include "backend/cuda/gpu.cuh"
 
 namespace hlat::mma {
 
 using bf16 = __nv_bfloat16;
 constexpr int kThreads = 128;
 constexpr int kRows = 64;  // of the tile a block owns
-constexpr float kLog2e = 1.44269504088896341f;
 
 __device__ inline int lane() { return static_cast<int>(threadIdx.x) % 32; }
 __device__ inline int warp() { return static_cast<int>(threadIdx.x) / 32; }
-
-__device__ inline uint32_t pack(float low, float high) {
-  uint32_t bits;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
-  return bits;
-}
 
 __device__ inline void ldmatrix(uint32_t (&r)[4], const bf16* p) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(p));
@@ -70,8 +64,8 @@ __device__ inline void add_weighted(float (&sum)[kHead / 8][4], const float (&w)
   constexpr int kPitch = kHead + 8;
 #pragma unroll
   for (int j = 0; j < kTiles; j += 2) {
-    const uint32_t left[4] = {pack(w[j][0], w[j][1]), pack(w[j][2], w[j][3]), pack(w[j + 1][0], w[j + 1][1]),
-                              pack(w[j + 1][2], w[j + 1][3])};
+    const uint32_t left[4] = {pack_bf16(w[j][0], w[j][1]), pack_bf16(w[j][2], w[j][3]), pack_bf16(w[j + 1][0], w[j + 1][1]),
+                              pack_bf16(w[j + 1][2], w[j + 1][3])};
 #pragma unroll
     for (int n = 0; n < kHead; n += 16) {
       uint32_t right[4];
@@ -108,7 +102,7 @@ __device__ inline void store_rows(bf16* to, int64_t row, int64_t first, const fl
     for (int n = 0; n < kHead / 8; ++n) {
       const int column = 8 * n + lane() % 4 * 2;
       if (column < s.head_dim)
-        *reinterpret_cast<uint32_t*>(to + token * row + column) = pack(sum[n][2 * half] * factor, sum[n][2 * half + 1] * factor);
+        *reinterpret_cast<uint32_t*>(to + token * row + column) = pack_bf16(sum[n][2 * half] * factor, sum[n][2 * half + 1] * factor);
     }
   }
 }
@@ -126,13 +120,5 @@ struct Layout {
   __device__ int64_t out() const { return b * s.seq * out_row + h * s.head_dim; }
   __device__ int64_t stat() const { return (b * s.heads + h) * s.seq; }
 };
-
-template <class Kernel>
-cudaError_t launch(Kernel kernel, int64_t blocks, size_t shared, cudaStream_t stream, const OwnAttention& x) {
-  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-  if (error != cudaSuccess) return error;
-  kernel<<<static_cast<unsigned>(blocks), kThreads, shared, stream>>>(x);
-  return cudaGetLastError();
-}
 
 }  // namespace hlat::mma

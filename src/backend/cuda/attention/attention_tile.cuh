@@ -7,6 +7,7 @@
 #include <cuda_bf16.h>
 
 #include "backend/cuda/attention/attention_kernel.h"
+#include "backend/cuda/gpu.cuh"
 
 namespace hlat::own {
 
@@ -122,14 +123,6 @@ cudaError_t with_head(int64_t head_dim, const F& f) {
   if (head_dim <= 128) return f.template operator()<128>();
   if (head_dim <= 256) return f.template operator()<256>();
   return cudaErrorInvalidValue;
-}
-
-template <class Kernel>
-cudaError_t launch(Kernel kernel, int64_t blocks, size_t shared, cudaStream_t stream, const OwnAttention& x) {
-  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-  if (error != cudaSuccess) return error;
-  kernel<<<static_cast<unsigned>(blocks), kThreads, shared, stream>>>(x);
-  return cudaGetLastError();
 }
 
 }  // namespace hlat::own

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/cuda/attention/hopper_attention_call.h"
-
 namespace hlat {
 
 namespace {

@@ -3,13 +3,11 @@
 
 #include <cuda_bf16.h>
 
-#include "backend/cuda/attention/hopper_attention_call.h"
+#include "backend/cuda/attention/hopper_attention.h"
 #include "backend/cuda/gpu.cuh"
 #include "backend/cuda/hopper.cuh"
 
 namespace hlat::hopper {
-
-constexpr float kLog2e = 1.44269504088896341f;
 
 template <int kHead>
 constexpr int kQueries = queries_of(kHead);

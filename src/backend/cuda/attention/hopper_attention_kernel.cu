@@ -328,10 +328,7 @@ __global__ void __launch_bounds__(kThreads, 1) backward(const __grid_constant__ 
 template <int kHead>
 cudaError_t launch_backward(cudaStream_t stream, const BackwardCall& c) {
   constexpr int kBytes = Shared<kHead>::bytes + 1024;
-  const cudaError_t error = cudaFuncSetAttribute(backward<kHead>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-  if (error != cudaSuccess) return error;
-  backward<kHead><<<static_cast<unsigned>(c.units * (c.padded / kKeys)), kThreads, kBytes, stream>>>(c);
-  return cudaGetLastError();
+  return launch_shared(backward<kHead>, c.units * (c.padded / kKeys), kThreads, kBytes, stream, c);
 }
 
 }  // namespace

@@ -5,10 +5,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "base/rng.h"
 

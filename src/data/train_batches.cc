@@ -1,4 +1,4 @@
-#include "data/train_data.h"
+#include "data/train_batches.h"
 
 #include <algorithm>
 

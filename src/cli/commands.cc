@@ -1,7 +1,6 @@
-#include <fmt/format.h>
+#include "cli/commands.h"
 
 #include "base/error.h"
-#include "cli/commands.h"
 
 namespace hlat {
 

@@ -1,5 +1,5 @@
 // Where the program keeps what it can make again.
-#include "base/cache_dir.h"
+#include "base/machine.h"
 
 #include <gtest/gtest.h>
 
