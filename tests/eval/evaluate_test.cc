@@ -60,6 +60,26 @@ TEST(Evaluate, TakesAnyWholeNumberOfMicroBatches) {
   EXPECT_THROW(mean_loss(run.executor(), 3, &rows), CheckFailed) << "micro-batches of two";
 }
 
+// Without gradients, optimizer state and kept activations the loss has the same bits, and its own plan is exact too.
+TEST(Evaluate, WeightsAloneGiveTheLossInLessMemory) {
+  for (const PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::mixed, PrecisionKind::bf16_sr}) {
+    Config config = with_one_rank(tiny_config());
+    config.train.precision = precision;
+    RealRun trains(config);
+    RandomRows rows(config);
+    const auto backend = cpu_device().make();
+    SelfComm world;
+    Assembly assembly(config, *backend, world, 1, ParamUse::weights);
+    PlacedModel& model = assembly.build();
+    model.executor().init_weights();
+    EXPECT_EQ(mean_loss(model.executor(), 4, &rows), mean_loss(trains.executor(), 4, &rows)) << name_of(precision);
+    EXPECT_NO_THROW(assembly.plan().check_used(model.high_water(), model.mesh()));
+    for (const Purpose p : {Purpose::grad, Purpose::optimizer}) EXPECT_EQ(model.high_water()[p], 0u) << name_of(p);
+    EXPECT_LT(model.high_water()[Purpose::saved], trains.plan().memory[Purpose::saved]);
+    EXPECT_THROW(model.executor().backward({}, {}), CheckFailed);
+  }
+}
+
 // The logits of a few rows, of every rank: shorter sequences than a step's, and lengths inside them.
 std::vector<std::vector<float>> logits_of(const Config& config) {
   std::mutex mutex;

@@ -1,0 +1,29 @@
+// Plans of the published models: an evaluation takes weights and nothing of a training step.
+#include "plan/dry_run.h"
+
+#include <gtest/gtest.h>
+
+#include "config/load.h"
+
+namespace hlat {
+namespace {
+
+TEST(DryRun, AnEvaluationOfHlat7bTakesItsWeightsAlone) {
+  const Config config = load_config(HLAT_SOURCE_DIR "/configs/hlat-7b.yaml", {"parallel.tp=1", "parallel.dp=1"}).config;
+  const RankPlan eval = dry_run(config, {.use = ParamUse::weights}), train = dry_run(config, {});
+  // Two bytes a parameter, and the RoPE table in f32; a bucket may be padded.
+  const auto rope = static_cast<size_t>(config.train.seq_len * config.model.head_dim()) * sizeof(float);
+  const size_t least = 2 * static_cast<size_t>(eval.parameters) + rope;
+  EXPECT_GE(eval.memory[Purpose::weight], least);
+  EXPECT_LT(eval.memory[Purpose::weight], least + (size_t{1} << 20));
+  EXPECT_EQ(eval.memory[Purpose::weight], train.memory[Purpose::weight]);
+  EXPECT_EQ(eval.memory[Purpose::grad], 0u);
+  EXPECT_EQ(eval.memory[Purpose::optimizer], 0u);
+  EXPECT_LT(eval.memory[Purpose::saved], train.memory[Purpose::saved] / 8) << "nothing is kept for a backward";
+  EXPECT_EQ(eval.cost[OpKind::adamw].calls, 0);
+  EXPECT_EQ(eval.tokens, config.train.seq_len);
+  EXPECT_NEAR(eval.executed_flops(), eval.flops_per_token * static_cast<double>(eval.tokens), 0.01 * eval.executed_flops());
+}
+
+}  // namespace
+}  // namespace hlat
