@@ -12,7 +12,7 @@
 namespace hlat {
 
 struct MpiOptions {
-  double time_limit_s = 600;              // that one message may take
+  double time_limit_s = 600;              // that one message or small exchange may take
   size_t max_message_bytes = 1ull << 20;  // longer ones go in pieces, and each piece that comes shows that the peer is there
 };
 

@@ -42,7 +42,7 @@ template <class Visit>
 void fields(Visit& v, RunConfig& c) {
   v("dir", c.dir, "the run folder", Limits{});
   v("seed", c.seed, "initial weights, rounding noise and data order follow from it", Limits{});
-  v("tensorboard", c.tensorboard, "write TensorBoard event files beside metrics.jsonl", Limits{});
+  v("tensorboard", c.tensorboard, "write TensorBoard event files next to metrics.jsonl", Limits{});
   v("sample_lines", c.sample_lines, "texts generated when training ends", range(0, 1000));
 }
 
@@ -126,13 +126,13 @@ void fields(Visit& v, DataConfig& c) {
   v("sources", c.sources, "what to read; each source is all files that its path matches", Limits{});
   v("stages", c.stages, "later weights of the sources, in the order of their start", Limits{});
   v("validation", c.validation, "share of the documents held out, chosen by their content", range(0, 0.5));
-  v("validate_every", c.validate_every, "steps between looks at the held-out documents; 0: only at the end", range(0, kMaxCount));
-  v("validate_rows", c.validate_rows, "sequences of a look; auto: train.global_batch", auto_or(1, 16777216));
+  v("validate_every", c.validate_every, "steps between evaluations of the held-out documents; 0: only at the end", range(0, kMaxCount));
+  v("validate_rows", c.validate_rows, "sequences of an evaluation; auto: train.global_batch", auto_or(1, 16777216));
   v("bos", c.bos, "put the tokenizer's begin-of-text token before each document", Limits{});
   v("eos", c.eos, "text of the token that ends a document; empty: as the tokenizer's file tells", optional_text());
   v("workers", c.workers, "threads of a rank that read and tokenize; auto: one for every four of device.threads", auto_or(1, 1024));
   v("prefetch", c.prefetch, "steps for which rows may lie ready", range(1, 65536));
-  v("cache_dir", c.cache_dir, "folder for document indices; empty: beside the data", optional_text());
+  v("cache_dir", c.cache_dir, "folder for document indices; empty: next to the data", optional_text());
   v("bad_share", c.bad_share, "share of documents of a file that may be unreadable; more is an error", range(0, 1));
   v("seed", c.seed, "order of the documents", Limits{});
 }

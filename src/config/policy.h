@@ -1,4 +1,4 @@
-// The enumerations a config speaks in.
+// The enumerations of a config.
 #pragma once
 
 #include <array>

@@ -11,7 +11,7 @@
 
 namespace hlat {
 
-// What decides the batches beside the files and the weights.
+// What decides the batches besides the files and the weights.
 struct DataIdentity {
   uint64_t tokenizer = 0;  // fingerprint
   int64_t eos = -1, bos = -1;

@@ -21,12 +21,14 @@ Recompute recompute_of(const Config& c, ParamUse use) {
   return use == ParamUse::training ? c.train.recompute : Recompute{.kind = RecomputeKind::full, .every = 0};
 }
 
-std::vector<float> to_f32(const std::vector<std::byte>& bytes, DType dtype) {
-  std::vector<float> values(bytes.size() / size_of(dtype));
+std::vector<float> fetch_f32(Device& device, const Tensor& t) {
+  std::vector<std::byte> bytes(t.bytes());
+  device.download(bytes.data(), t);
+  std::vector<float> values(static_cast<size_t>(t.numel()));
   for (size_t i = 0; i < values.size(); ++i)
-    values[i] = dtype == DType::bf16  ? to_float(reinterpret_cast<const bf16*>(bytes.data())[i])
-                : dtype == DType::f64 ? static_cast<float>(reinterpret_cast<const double*>(bytes.data())[i])
-                                      : reinterpret_cast<const float*>(bytes.data())[i];
+    values[i] = t.dtype == DType::bf16  ? to_float(reinterpret_cast<const bf16*>(bytes.data())[i])
+                : t.dtype == DType::f64 ? static_cast<float>(reinterpret_cast<const double*>(bytes.data())[i])
+                                        : reinterpret_cast<const float*>(bytes.data())[i];
   return values;
 }
 
@@ -138,13 +140,14 @@ void Executor::backward(const Action& a, const GradientSums& sums) {
   if (!c.first) links_.send(Flow::backward, a.micro, a.chunk);
 }
 
+// Each rank fetches its part of the vocabulary and the host puts them together: the device needs no more memory than for a loss.
 std::vector<float> Executor::next_logits(const std::vector<int32_t>& ids, int64_t seq, int64_t length) {
   const int64_t rows = config_.train.micro_batch, vocab = config_.model.vocab;
   HLAT_CHECK(1 <= length && length <= seq && seq <= config_.train.seq_len && static_cast<int64_t>(ids.size()) == rows * seq,
              "length {}, seq {}, {} ids for {} rows", length, seq, ids.size(), rows);
   Ctx ctx = context({}, seq);
-  const DType act = ctx.act();
-  std::vector<std::byte> host(static_cast<size_t>(rows * vocab) * size_of(act));
+  std::vector<float> logits(static_cast<size_t>(rows * vocab));
+  const auto on_host = [&](int64_t row) { return Tensor::contiguous(logits.data() + row * vocab, DType::f32, {vocab}); };
   for (int c = 0; c < static_cast<int>(chunks().size()); ++c) {
     const Action a{.chunk = c};
     const Flight& f = flight(a);
@@ -158,13 +161,13 @@ std::vector<float> Executor::next_logits(const std::vector<int32_t>& ids, int64_
     for (int64_t r = 0; r < rows; ++r) {
       const Scope inner(ctx.temp());
       const int64_t token = r * seq + length - 1;
-      device_.download(host.data() + static_cast<size_t>(r * vocab) * size_of(act),
-                       model_.head().logits(ctx, normed.rows(token, token + 1)));
+      std::vector<float> own = fetch_f32(device_, model_.head().logits(ctx, normed.rows(token, token + 1)));
+      mesh_.along(Axis::tp).host().all_gather(on_host(r), Tensor::contiguous(own.data(), DType::f32, {static_cast<int64_t>(own.size())}));
     }
   }
   finish_sends();
-  std::vector<float> logits = to_f32(host, act);
-  mesh_.along(Axis::pp).host().broadcast(Tensor::contiguous(logits.data(), DType::f32, {rows * vocab}), mesh_.shape().pp - 1);
+  for (int64_t r = 0; r < rows; ++r) mesh_.along(Axis::pp).host().broadcast(on_host(r), mesh_.shape().pp - 1);
+  mesh_.check();  // a group that gave up lets the device go, with any values
   return logits;
 }
 

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "config/config.h"
 #include "model/llama.h"
 #include "model/pipeline_links.h"
 #include "ops/device.h"
@@ -28,7 +27,7 @@ struct GradientSums {
 
 class Executor {
  public:
-  // mesh, memory, ops and device must outlive this.
+  // One per mesh: its groups reserve their staging once. mesh, memory, ops and device must outlive this.
   Executor(const Config& config, const Precision& precision, const Mesh& mesh, Memory& memory, Ops& ops, Device& device, ParamUse use);
 
   void init_weights() const { params_.init(ops_, config_.run.seed); }

@@ -5,11 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "comm/comm.h"
 #include "ops/cost.h"
 #include "parallel/mesh.h"
 #include "param/param_store.h"
-#include "tensor/region.h"
 
 namespace hlat {
 

@@ -7,7 +7,6 @@ namespace hlat {
 void Head::declare(ParamBuilder& params, const ModelConfig& model, const TrainConfig& train, bool decay_norms, ParamId tied) {
   const Part rows = params.tp_part(model.vocab);
   vocab = rows.count;
-  global_vocab = model.vocab;
   first = rows.begin;
   chunk = train.loss_chunk;
   norm.declare(params, "head.norm", model.hidden, decay_norms);
@@ -98,10 +97,7 @@ void Head::loss(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum) const {
 Tensor Head::logits(Ctx& ctx, Tensor normed) const {
   const Tensor own = ctx.temp({1, vocab}, "logits");
   output.forward(ctx, normed, own);
-  if (ctx.tp.comm().size() == 1) return own;
-  const Tensor all = ctx.temp({global_vocab}, "logits of all ranks");
-  ctx.tp.comm().all_gather(all, own.viewed({vocab}));
-  return all;
+  return own;
 }
 
 }  // namespace hlat

@@ -1,6 +1,6 @@
 // Output head and loss: n = norm(x), logits = n W^T, loss = mean cross-entropy. Works on chunks of tokens, so that
 // only `chunk` rows of logits exist at a time; each chunk runs forward and backward in one go, and nothing is saved.
-// The vocabulary is split over tp: ranks exchange three numbers per token, never logits.
+// The vocabulary is split over tp: for the loss ranks exchange three numbers per token, never logits.
 #pragma once
 
 #include "config/config.h"
@@ -13,7 +13,6 @@ struct Head {
   Norm norm;
   Linear output;      // (V / tp, D), or the embedding table when tied
   int64_t vocab = 0;  // V / tp
-  int64_t global_vocab = 0;
   int64_t first = 0;  // vocabulary index of row 0
   int64_t chunk = 0;
 
@@ -26,7 +25,7 @@ struct Head {
   void loss(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor targets /*(N)*/, Tensor loss_sum) const;
   // What the output layer gets: norm(x) of all tokens, in temporary memory of the caller's scope, as are the logits below.
   Tensor normalized(Ctx& ctx, Tensor x /*(rows, D)*/) const;
-  // Logits of one token over the whole vocabulary, on every tp rank, for generation.
+  // Logits (1, V / tp) of one token, for generation.
   Tensor logits(Ctx& ctx, Tensor normed /*(1, D)*/) const;
 
  private:

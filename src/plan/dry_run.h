@@ -4,8 +4,6 @@
 
 #include "comm/transport.h"
 #include "model/rank_plan.h"
-#include "ops/ops.h"
-#include "param/param_store.h"
 
 namespace hlat {
 

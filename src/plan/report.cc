@@ -150,8 +150,9 @@ std::string plan_table(const Config& config, const std::vector<RankPlan>& stages
   s += "\n";
   if (stages.size() > 1) s += stage_table(stages);
   s += region_table(plan, stages.size() > 1);
-  if (plan.host_bytes > 0) s += fmt::format("beside it, of the host's memory for communication: {}\n", format_bytes(plan.host_bytes));
-  s += fmt::format("beside the regions, on the host: {} for rows that the loader has ready\n", format_bytes(loader_bytes(config)));
+  if (plan.host_bytes > 0) s += fmt::format("outside the regions, host memory for communication: {}\n", format_bytes(plan.host_bytes));
+  if (plan.use == ParamUse::training)
+    s += fmt::format("outside the regions, host memory for rows that the loader has ready: {}\n", format_bytes(loader_bytes(config)));
   s += "\nlargest entries at the peak\n";
   for (const PeakEntry& e : largest(plan.memory, 10))
     s += fmt::format("  {:<10} {:>12}  {}{}\n", name_of(e.region), format_bytes(e.bytes), e.label,
@@ -181,11 +182,12 @@ std::string fit_text(const Config& config, const std::vector<RankPlan>& stages, 
   for (const Change& c : changes(config)) {
     const std::vector<RankPlan> others = plan_stages(c.config, target);
     const RankPlan& other = fullest(others);
+    if (plan.use == ParamUse::weights && other.memory.total() >= plan.memory.total()) continue;  // of use to training alone
     any = any || fit.fits(other);
     s += fmt::format("  {:<28} {:>12}  {}\n", c.text, format_bytes(other.memory.total()), fit.fits(other) ? "fits" : "does not fit");
   }
   if (!any)
-    s += "  none of these is enough: take more tp or pp ranks, a smaller model, a shorter train.seq_len or a device with more memory\n";
+    s += "  only more tp or pp ranks, a smaller model, a shorter train.seq_len or a device with more memory\n";
   return s;
 }
 
@@ -202,6 +204,7 @@ nlohmann::ordered_json plan_json(const Config& config, const std::vector<RankPla
   j["tokens_per_step"] = plan.tokens;
   j["precision"] = name_of(config.train.precision);
   j["recompute"] = config.train.recompute.str();
+  j["use"] = plan.use == ParamUse::training ? "training" : "evaluation";
   j["ranks"] = plan.mesh.ranks();
   j["tp"] = plan.mesh.tp;
   j["pp"] = plan.mesh.pp;

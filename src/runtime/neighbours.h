@@ -16,7 +16,7 @@ struct Neighbours {
   std::string advice = {};
 };
 
-// Collective over `world`. host: this machine's name; launcher: as in Launch::by.
+// Collective over `world`. host: names this machine among all; launcher: as in Launch::by.
 Neighbours find_local_ranks(Comm& world, const std::string& host, const std::string& launcher);
 
 }  // namespace hlat

@@ -19,7 +19,7 @@ Session::Session(const Launch& launch, int64_t timeout_s) : host_(host_name()) {
     self_ = std::make_unique<SelfComm>("world");
     world_ = self_.get();
   }
-  neighbours_ = find_local_ranks(*world_, host_, launch.by);
+  neighbours_ = find_local_ranks(*world_, host_ + boot_id(), launch.by);
 }
 
 Session::~Session() = default;

@@ -139,7 +139,7 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   return result;
 }
 
-// The only point of a step where the host waits for the device.
+// The only point of a step where the host waits for the device, but for groups that copy through the host.
 void TrainStep::read_totals(int64_t step, StepResult& result) const {
   std::array<double, kTotals> t{};
   device_.download(t.data(), totals_);

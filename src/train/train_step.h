@@ -8,7 +8,6 @@
 #include "health/health.h"
 #include "model/executor.h"
 #include "optim/adamw.h"
-#include "parallel/pipeline_schedule.h"
 #include "train/grad_sync.h"
 
 namespace hlat {
@@ -27,7 +26,7 @@ class TrainStep {
  public:
   explicit TrainStep(Executor& executor);
 
-  // `source` is read on ranks whose executor reads batches, and null elsewhere. check: whether a step whose turn it is compares replicas;
+  // `source` is read on ranks whose executor reads batches, and null elsewhere and in a dry run. check: whether a step whose turn it is compares replicas;
   // a dry run plans a step without.
   StepResult run(int64_t step, double lr, BatchSource* source, bool check = true);
 

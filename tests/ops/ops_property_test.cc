@@ -1,4 +1,4 @@
-// Properties every backend has beside agreement with the reference: rounding is unbiased and keyed, random fills have the
+// Properties every backend has besides agreement with the reference: rounding is unbiased and keyed, random fills have the
 // right moments and do not depend on how a tensor is split, attention does not look ahead, the same call gives the same bits.
 #include <gtest/gtest.h>
 

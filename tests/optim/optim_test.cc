@@ -62,7 +62,7 @@ double expected_norm(const Config& c, int64_t& parameters) {
   return std::sqrt(squares);
 }
 
-// The expected norm of the declared distributions; that the generator follows them is tested beside the ops.
+// The expected norm of the declared distributions; that the generator follows them is tested with the ops.
 TEST(Init, HlatShapesHaveThePublishedSizeAndNorm) {
   int64_t parameters = 0;
   const Config small = load_config(HLAT_SOURCE_DIR "/configs/hlat-7b.yaml").config;

@@ -24,11 +24,11 @@ int64_t part(int64_t n, int64_t limit) {
 }
 
 // Sizes of chunks and blocks, and where things lie in scratch, in bytes. A function of shape and threads.
-struct Plan {
+struct Blocking {
   int64_t kb, nb, mc, nc;
   size_t b, sums, a, a_each, bytes;
 
-  Plan(const MatmulShape& s, int threads) {
+  Blocking(const MatmulShape& s, int threads) {
     constexpr auto kSize = static_cast<int64_t>(sizeof(uint16_t));
     const int64_t items = kItemsPerThread * threads;
     kb = part(s.k, kChunkK);
@@ -60,19 +60,19 @@ class Product {
  public:
   Product(const CpuKernels& kernels, const Threads& threads, const Tensor& c, const Tensor& a, const Tensor& b, const MatmulShape& s,
           std::byte* scratch)
-      : kernels_(kernels), threads_(threads), c_(c), a_(a), b_(b), s_(s), plan_(s, threads.count()), scratch_(scratch) {}
+      : kernels_(kernels), threads_(threads), c_(c), a_(a), b_(b), s_(s), blocking_(s, threads.count()), scratch_(scratch) {}
 
   void run() {
-    for (int64_t k0 = 0; k0 < s_.k; k0 += plan_.kb)
-      for (int64_t n0 = 0; n0 < s_.n; n0 += plan_.nb) {
-        const Chunk chunk{n0, std::min(plan_.nb, s_.n - n0), k0, std::min(plan_.kb, s_.k - k0)};
+    for (int64_t k0 = 0; k0 < s_.k; k0 += blocking_.kb)
+      for (int64_t n0 = 0; n0 < s_.n; n0 += blocking_.nb) {
+        const Chunk chunk{n0, std::min(blocking_.nb, s_.n - n0), k0, std::min(blocking_.kb, s_.k - k0)};
         pack_b(chunk);
         multiply(chunk);
       }
   }
 
  private:
-  uint16_t* packed_b() const { return reinterpret_cast<uint16_t*>(scratch_ + plan_.b); }
+  uint16_t* packed_b() const { return reinterpret_cast<uint16_t*>(scratch_ + blocking_.b); }
 
   void pack_b(const Chunk& t) const {
     threads_.items(ceil_div(t.n, kPackLines), [&](int64_t i, int) {
@@ -101,18 +101,18 @@ class Product {
 
   // Sums over several chunks of k wait in C itself when it is f32, else in scratch until the last chunk.
   void multiply(const Chunk& t) const {
-    const int64_t columns = ceil_div(t.n, plan_.nc);
-    const bool split = s_.c == DType::bf16 && s_.k > plan_.kb, last = t.k0 + t.k == s_.k;
-    auto* sums = reinterpret_cast<float*>(scratch_ + plan_.sums);
-    threads_.items(ceil_div(s_.m, plan_.mc) * columns, [&](int64_t i, int thread) {
-      const int64_t m = i / columns * plan_.mc, n = i % columns * plan_.nc, at = m * s_.n + t.n0 + n;
-      auto* packed_a = reinterpret_cast<uint16_t*>(scratch_ + plan_.a + plan_.a_each * static_cast<size_t>(thread));
+    const int64_t columns = ceil_div(t.n, blocking_.nc);
+    const bool split = s_.c == DType::bf16 && s_.k > blocking_.kb, last = t.k0 + t.k == s_.k;
+    auto* sums = reinterpret_cast<float*>(scratch_ + blocking_.sums);
+    threads_.items(ceil_div(s_.m, blocking_.mc) * columns, [&](int64_t i, int thread) {
+      const int64_t m = i / columns * blocking_.mc, n = i % columns * blocking_.nc, at = m * s_.n + t.n0 + n;
+      auto* packed_a = reinterpret_cast<uint16_t*>(scratch_ + blocking_.a + blocking_.a_each * static_cast<size_t>(thread));
       GemmBlockArgs args{};
-      args.rows = std::min(plan_.mc, s_.m - m);
+      args.rows = std::min(blocking_.mc, s_.m - m);
       pack_a(packed_a, t, m, args.rows);
       args.a = packed_a;
       args.b = packed_b() + n * whole(t.k);
-      args.cols = std::min(plan_.nc, t.n - n);
+      args.cols = std::min(blocking_.nc, t.n - n);
       args.steps = ceil_div(t.k, kPanel);
       if (split && !last) {
         args.c = sums + at;
@@ -133,13 +133,13 @@ class Product {
   const Threads& threads_;
   const Tensor &c_, &a_, &b_;
   const MatmulShape& s_;
-  Plan plan_;
+  Blocking blocking_;
   std::byte* scratch_;
 };
 
 }  // namespace
 
-size_t amx_matmul_scratch(const MatmulShape& s, int threads) { return Plan(s, threads).bytes; }
+size_t amx_matmul_scratch(const MatmulShape& s, int threads) { return Blocking(s, threads).bytes; }
 
 void amx_matmul(const CpuKernels& kernels, const Threads& threads, Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) {
   HLAT_CHECK(s.a == DType::bf16 && s.b == DType::bf16, "tile product of {} and {}", name_of(s.a), name_of(s.b));

@@ -56,7 +56,7 @@ struct DataWork {
 
 struct ReaderOptions {
   std::string field = "text";  // of JSON objects and of table columns
-  std::string cache_dir = {};  // where indices go; empty: beside the data, else a folder of the user's cache
+  std::string cache_dir = {};  // where indices go; empty: next to the data, else a folder of the user's cache
   double bad_share = 0.01;     // more bad documents than this share (and more than a few) is an Error
   int threads = 1;             // of the scan
   // Fingerprint of the file as another process of this machine found it: the index that has it is taken without hashing it once more, and

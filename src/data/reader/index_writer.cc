@@ -16,8 +16,8 @@ namespace hlat::reader {
 // A new file with a name of its own that is removed again unless it is published.
 class IndexWriter::Output {
  public:
-  explicit Output(const std::string& beside) : path_(beside + ".XXXXXX"), fd_(::mkostemp(path_.data(), O_CLOEXEC)) {
-    if (fd_ < 0) fail("cannot write {}: {}", beside, std::strerror(errno));
+  explicit Output(const std::string& place) : path_(place + ".XXXXXX"), fd_(::mkostemp(path_.data(), O_CLOEXEC)) {
+    if (fd_ < 0) fail("cannot write {}: {}", place, std::strerror(errno));
   }
   ~Output() {
     ::close(fd_);

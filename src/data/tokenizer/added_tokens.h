@@ -13,7 +13,7 @@ namespace hlat::tokenizer {
 struct AddedToken {
   std::string text;
   int32_t id = 0;
-  bool single_word = false;  // only where no part of a word stands beside it
+  bool single_word = false;  // only where no part of a word stands next to it
   bool lstrip = false;       // takes the white space before it
   bool rstrip = false;       // and after it
 };

@@ -36,7 +36,7 @@ class LibraryEncoder final : public Encoder {
   }
 
  private:
-  // One space between ASCII: models may rewrite other characters together with what is beside them.
+  // One space between ASCII: models may rewrite other characters together with their neighbours.
   static bool is_border(std::string_view text, size_t at) {
     const auto plain = [](char c) { return c > ' ' && c <= '~'; };
     return text[at] == ' ' && plain(text[at - 1]) && at + 1 < text.size() && plain(text[at + 1]);

@@ -26,7 +26,7 @@ struct Decomposition {
 #include "data/tokenizer/unicode_tables.inc"
 
 inline constexpr uint32_t kTableEnd = 0x20000;
-inline constexpr uint8_t kUnstable = 4;  // a combining mark, or not the same under NFC beside other characters
+inline constexpr uint8_t kUnstable = 4;  // a combining mark, or not the same under NFC next to other characters
 inline constexpr uint8_t kWordPart = 8;
 
 uint8_t high_traits(uint32_t c);

@@ -1,5 +1,5 @@
 // Hand-written scanners for the patterns that well-known tokenizers cut words with. A scanner's next(p, end) is the end of the
-// word that starts at p, in UTF-8 text that ends at `end`; they agree with PCRE2 on the patterns beside them (regex_split.h).
+// word that starts at p, in UTF-8 text that ends at `end`; they agree with PCRE2 on the patterns named with them (regex_split.h).
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The hand-written scanners cut as PCRE2 does with the patterns beside them, and encoding a document in parts, cut where
+// The hand-written scanners cut as PCRE2 does with the patterns named with them, and encoding a document in parts, cut where
 // Encoder::cut says, gives the ids of the whole.
 #include <gtest/gtest.h>
 

@@ -44,7 +44,7 @@ struct Key {
   }
 };
 
-struct Plan {
+struct Prepared {
   std::unique_ptr<MatmulProblem> problem;
   std::optional<MatmulChoice> choice;  // none: the plain kernel
   cublasLtMatmulAlgo_t algo{};
@@ -57,8 +57,8 @@ struct CudaMatmul::Library {
   cublasLtHandle_t handle = nullptr;
   std::string machine, version;
   MatmulChoices choices;
-  std::map<Key, Plan> plans;
-  const Plan* latest = nullptr;
+  std::map<Key, Prepared> prepared;
+  const Prepared* latest = nullptr;
   std::string latest_text;
   int64_t measured = 0;
 
@@ -67,7 +67,7 @@ struct CudaMatmul::Library {
     HLAT_CUBLASLT(CublasLt::get().Create(&handle));
   }
   ~Library() {
-    plans.clear();
+    prepared.clear();
     CublasLt::get().Destroy(handle);
   }
   Library(const Library&) = delete;
@@ -91,16 +91,16 @@ struct CudaMatmul::Library {
     return best;
   }
 
-  Plan& plan(const MatmulShape& s, const MatmulOperands& x) {
+  Prepared& prepare(const MatmulShape& s, const MatmulOperands& x) {
     const auto ld = [](const Tensor& t) { return std::max(t.stride[0], t.dim(1)); };
     const Key key{s, ld(x.c), ld(x.a), ld(x.b), alignment_of(x.c), alignment_of(x.a), alignment_of(x.b)};
-    const auto found = plans.find(key);
-    if (found != plans.end()) return found->second;
-    Plan p;
+    const auto found = prepared.find(key);
+    if (found != prepared.end()) return found->second;
+    Prepared p;
     p.problem = std::make_unique<MatmulProblem>(handle, stream, s, x);
     p.choice = choose(key, *p.problem, x);
     if (p.choice) p.algo = algo_of(*p.choice);
-    return plans.emplace(key, std::move(p)).first->second;
+    return prepared.emplace(key, std::move(p)).first->second;
   }
 };
 
@@ -125,7 +125,7 @@ void CudaMatmul::run_add(Tensor c, Tensor a, Tensor b, Tensor residual, const Ma
     residual = c;
   }
   const MatmulOperands x{residual, a, b, scratch.data, scratch.defined() ? std::min(scratch.bytes(), this->scratch(s)) : 0};
-  Plan& p = library_->plan(s, x);
+  Prepared& p = library_->prepare(s, x);
   library_->latest = &p;
   if (p.choice) {
     const cublasStatus_t status = p.problem->call(p.algo, c.data, x);
@@ -147,7 +147,7 @@ std::string CudaMatmul::describe() const {
 }
 
 const std::string& CudaMatmul::latest() const {
-  const Plan* p = library_->latest;
+  const Prepared* p = library_->latest;
   return library_->latest_text = p == nullptr ? "nothing" : p->choice ? hlat::describe(*p->choice) : "plain kernel";
 }
 
