@@ -186,8 +186,7 @@ std::string fit_text(const Config& config, const std::vector<RankPlan>& stages, 
     any = any || fit.fits(other);
     s += fmt::format("  {:<28} {:>12}  {}\n", c.text, format_bytes(other.memory.total()), fit.fits(other) ? "fits" : "does not fit");
   }
-  if (!any)
-    s += "  only more tp or pp ranks, a smaller model, a shorter train.seq_len or a device with more memory\n";
+  if (!any) s += "  only more tp or pp ranks, a smaller model, a shorter train.seq_len or a device with more memory\n";
   return s;
 }
 

@@ -26,8 +26,8 @@ class TrainStep {
  public:
   explicit TrainStep(Executor& executor);
 
-  // `source` is read on ranks whose executor reads batches, and null elsewhere and in a dry run. check: whether a step whose turn it is compares replicas;
-  // a dry run plans a step without.
+  // `source` is read on ranks whose executor reads batches, and null elsewhere and in a dry run. check: whether a step whose turn it is
+  // compares replicas; a dry run plans a step without.
   StepResult run(int64_t step, double lr, BatchSource* source, bool check = true);
 
   int64_t micros() const { return micros_; }
