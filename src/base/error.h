@@ -1,6 +1,6 @@
 // Errors. `Error` is for what a user or the machine can cause; `UsageError` is an Error about input, shown with
 // exit code 2. HLAT_CHECK guards contracts between our own parts, is always on, and states the values.
-// Library code throws and never prints or exits; only cli/main.cc catches.
+// Library code throws and never prints or exits; messages and exit codes are decided in cli.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// The command line. The only place that catches: bad input ends with 2, what the machine or the run caused with 1,
-// a broken contract of our own with 3.
+// The command line. What reaches it as an exception becomes an exit code: bad input 2, what the machine or the run caused 1,
+// a broken contract of our own 3. With several ranks ranks.cc says first who failed.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
