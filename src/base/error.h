@@ -1,5 +1,5 @@
-// Errors. `Error` is for what a user or the machine can cause; `UsageError` is an Error about input, shown with
-// exit code 2. HLAT_CHECK guards contracts between our own parts, is always on, and states the values.
+// Errors. `Error` is for what a user or the machine can cause; its kinds tell who can mend it, and have exit codes of their own.
+// HLAT_CHECK guards contracts between our own parts, is always on, and states the values.
 // Library code throws and never prints or exits; messages and exit codes are decided in cli.
 #pragma once
 
@@ -16,7 +16,20 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The input must be changed: starting again with the same would fail again.
 class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A peer, the network or a disk failed: the same run may work when it is started again.
+class FaultError : public Error {
+ public:
+  using Error::Error;
+};
+
+// The numbers went wrong: a loss or gradient that is not finite, replicas that differ.
+class NumericalError : public Error {
  public:
   using Error::Error;
 };
@@ -27,9 +40,10 @@ class CheckFailed : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-template <class... Args>
+// fail("...", ...) throws an Error, fail<UsageError>("...", ...) one of that kind.
+template <class Kind = Error, class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
-  throw Error(fmt::format(text, std::forward<Args>(args)...));
+  throw Kind(fmt::format(text, std::forward<Args>(args)...));
 }
 
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& message);

@@ -16,6 +16,7 @@ struct RunConfig {
   uint64_t seed = 12349;             // initial weights, rounding noise and data order follow from it
   bool tensorboard = true;           // write events.* next to metrics.jsonl
   int64_t sample_lines = 3;          // texts generated when training ends; 0 for none
+  int64_t lease_s = 60;              // the run folder of a process that has been silent for longer may be taken over
   bool operator==(const RunConfig&) const = default;
 };
 
@@ -26,7 +27,7 @@ struct ModelConfig {
   int64_t heads = 4;
   int64_t kv_heads = 0;  // 0: as many as heads
   int64_t ffn = 384;
-  int64_t vocab = 512;
+  int64_t vocab = 512;  // 0: as many as the tokenizer has
   double rope_theta = 10000;
   double norm_eps = 1e-5;
   bool tied = false;       // the output head uses the embedding matrix
@@ -39,9 +40,11 @@ struct ModelConfig {
 
 struct TrainConfig {
   int64_t steps = 100;
+  int64_t tokens = 0;  // above 0: the length of the run in tokens, instead of steps
+  double epochs = 0;   // above 0: the length of the run in passes over the data, instead of steps
   int64_t seq_len = 128;
   int64_t global_batch = 8;  // sequences per optimizer step
-  int64_t micro_batch = 1;   // sequences per forward and backward
+  int64_t micro_batch = 1;   // sequences per forward and backward; 0: as many as fit
   PrecisionKind precision = PrecisionKind::fp32;
   Recompute recompute;        // none | selective | full | every:K
   int64_t loss_chunk = 1024;  // tokens whose logits exist at one time
@@ -59,6 +62,7 @@ struct ParallelConfig {
   int64_t bucket_mb = 32;          // gradient bytes reduced in one go, MiB
   int64_t health_every = 100;      // steps between comparisons of the replicas; 0: never
   int64_t timeout_s = 600;         // a peer silent for longer ends the run
+  int64_t start_timeout_s = 3600;  // each phase of the start-up must end within this time
   std::string comm = "auto";       // auto | nccl | staged: how ranks on GPUs exchange tensors
 
   int64_t pieces() const { return pp * chunks; }
@@ -89,6 +93,8 @@ struct SourceConfig {
   std::string path;   // a pattern
   double weight = 1;  // share of the tokens, relative to the other sources
   std::string field = "text";
+  std::string separator = "";   // between the documents of a text file; empty: a file is one document
+  std::string validation = "";  // a pattern of files that are only validated on; empty: none
 
   const std::string& id() const { return name.empty() ? path : name; }
   bool operator==(const SourceConfig&) const = default;
@@ -120,7 +126,8 @@ struct DataConfig {
   int64_t prefetch = 2;   // steps of rows that may lie ready
   std::string cache_dir;  // empty: next to the data
   double bad_share = 0.01;
-  uint64_t seed = 1234;  // document order
+  bool allow_broken = false;  // train on what can be read of a broken file
+  uint64_t seed = 1234;       // document order
   bool operator==(const DataConfig&) const = default;
 };
 

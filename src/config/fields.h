@@ -44,6 +44,7 @@ void fields(Visit& v, RunConfig& c) {
   v("seed", c.seed, "initial weights, rounding noise and data order follow from it", Limits{});
   v("tensorboard", c.tensorboard, "write TensorBoard event files next to metrics.jsonl", Limits{});
   v("sample_lines", c.sample_lines, "texts generated when training ends", range(0, 1000));
+  v("lease_s", c.lease_s, "seconds of silence after which another process may take over the run folder", range(1, 86400));
 }
 
 template <class Visit>
@@ -64,6 +65,8 @@ void fields(Visit& v, ModelConfig& c) {
 template <class Visit>
 void fields(Visit& v, TrainConfig& c) {
   v("steps", c.steps, "optimizer steps", range(1, kMaxCount));
+  v("tokens", c.tokens, "length of the run in tokens, rounded up to whole steps; 0: train.steps tells", range(0, kMaxTokens));
+  v("epochs", c.epochs, "length of the run in passes over the data, rounded up to whole steps; 0: train.steps tells", range(0, 1e9));
   v("seq_len", c.seq_len, "tokens per sequence", range(1, 16777216));
   v("global_batch", c.global_batch, "sequences per optimizer step", range(1, 16777216));
   v("micro_batch", c.micro_batch, "sequences per forward and backward", range(1, 16777216));
@@ -84,6 +87,7 @@ void fields(Visit& v, ParallelConfig& c) {
   v("bucket_mb", c.bucket_mb, "MiB of gradients reduced in one go", range(1, 65536));
   v("health_every", c.health_every, "steps between comparisons of the replicas; 0: never", range(0, kMaxCount));
   v("timeout_s", c.timeout_s, "seconds after which a silent peer ends the run", range(1, 1000000));
+  v("start_timeout_s", c.start_timeout_s, "seconds that each phase of the start-up may take", range(1, 1000000));
   v("comm", c.comm, "how ranks on GPUs exchange tensors: by NCCL or through host memory; auto: NCCL where each has its own GPU",
     one_of({"auto", "nccl", "staged"}));
 }
@@ -110,6 +114,9 @@ void fields(Visit& v, SourceConfig& c) {
   v("path", c.path, "files of documents, a pattern such as c4/*.jsonl.zst", Limits{});
   v("weight", c.weight, "share of the tokens, relative to the other sources", range(0, 1e12));
   v("field", c.field, "key or column that holds the text", Limits{});
+  v("separator", c.separator, "what stands between the documents of a text file: line, blank_line or a text; empty: a file is a document",
+    optional_text());
+  v("validation", c.validation, "files that are only validated on, a pattern; empty: none", optional_text());
 }
 
 template <class Visit>
@@ -134,6 +141,7 @@ void fields(Visit& v, DataConfig& c) {
   v("prefetch", c.prefetch, "steps for which rows may lie ready", range(1, 65536));
   v("cache_dir", c.cache_dir, "folder for document indices; empty: next to the data", optional_text());
   v("bad_share", c.bad_share, "share of documents of a file that may be unreadable; more is an error", range(0, 1));
+  v("allow_broken", c.allow_broken, "train on what can be read of a broken file; false: it is an error", Limits{});
   v("seed", c.seed, "order of the documents", Limits{});
 }
 
