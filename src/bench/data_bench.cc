@@ -33,7 +33,9 @@ std::pair<double, double> rate(const Dataset& data, int threads, double seconds,
       do {  // at least one, however late the thread starts
         const uint64_t i = next++;
         const size_t source = i % m.sources.size();
-        const Amount a = read(source, m.document_at(source, i / m.sources.size()));
+        const uint64_t place = i / m.sources.size(), documents = m.sources[source]->documents();
+        const uint64_t epoch = documents == 0 ? 0 : place / documents;
+        const Amount a = read(source, m.document_at(source, epoch, place - epoch * documents));
         bytes += a.bytes;
         tokens += a.tokens;
       } while (seconds_since(start) < seconds);
@@ -82,7 +84,7 @@ DataBench::Line measure(const Dataset& data, int threads, double seconds) {
       Amount a{.bytes = files.empty() ? 0 : files[source]->text_bytes(document), .tokens = 0};
       for (uint64_t from = 0;;) {
         piece.tokens.clear();
-        from = (*readers)[source].read(document, from, piece);
+        from = (*readers)[source].read(document, from, DocumentReader::kEnd, piece);
         a.tokens += piece.tokens.size();
         if (from == 0) return a;
       }

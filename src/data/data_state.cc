@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr std::string_view kFormat = "hlat data state";
 
 Json to_json(const DataIdentity& d) {
@@ -31,14 +31,24 @@ DataIdentity identity_from(const Json& j) {
 
 // Numbers only, in the order of the struct: there are as many of these as sequences in a batch.
 Json to_json(const LaneState& l) {
-  Json counts = Json::array();
+  Json cursors = Json::array(), counts = Json::array();
+  for (const Cursor& c : l.cursors)
+    cursors.push_back(c.position == Cursor::kNone ? Json::array()
+                                                  : Json::array({c.epoch, c.position, c.piece, c.offset, c.size, c.tokens, c.behind}));
   for (const LaneCount& c : l.counts) counts.insert(counts.end(), {c.documents, c.tokens});
-  return Json::array({l.rows, l.source, l.piece, l.offset, l.repeats, l.drawn, std::move(counts)});
+  return Json::array({l.rows, l.repeats, std::move(cursors), std::move(counts)});
+}
+
+Cursor cursor_from(const Json& j) {
+  if (j.empty()) return {};
+  return {
+      .epoch = j.at(0), .position = j.at(1), .piece = j.at(2), .offset = j.at(3), .size = j.at(4), .tokens = j.at(5), .behind = j.at(6)};
 }
 
 LaneState lane_from(const Json& j) {
-  LaneState l{.rows = j.at(0), .source = j.at(1), .piece = j.at(2), .offset = j.at(3), .repeats = j.at(4), .drawn = j.at(5), .counts = {}};
-  const Json& counts = j.at(6);
+  LaneState l{.rows = j.at(0), .repeats = j.at(1), .cursors = {}, .counts = {}};
+  for (const Json& c : j.at(2)) l.cursors.push_back(cursor_from(c));
+  const Json& counts = j.at(3);
   if (counts.size() % 2 != 0) fail("the counts of a lane are not pairs");
   for (size_t i = 0; i < counts.size(); i += 2) l.counts.push_back({counts[i], counts[i + 1]});
   return l;
@@ -72,8 +82,7 @@ void check_shape(const DataState& s) {
   for (const Segment& g : s.segments)
     if (g.weights.size() != sources) fail("a segment has {} weights for {} sources", g.weights.size(), sources);
   for (const LaneState& l : s.lanes) {
-    const bool drawn = l.source == LaneState::kNone || (l.source < sources && l.drawn.size() == sources && l.drawn[l.source] > 0);
-    if (!drawn || l.drawn.size() != sources || l.counts.size() > cells || l.rows != s.lanes.front().rows)
+    if (l.cursors.size() != sources || l.counts.size() > cells || l.rows != s.lanes.front().rows)
       fail("lane {} does not fit its {} sources and {} segments", s.first_lane + (&l - s.lanes.data()), sources, s.segments.size());
   }
 }
@@ -89,6 +98,11 @@ std::string DataState::save() const {
 DataState DataState::parse(std::string_view text) try {
   const Json j = Json::parse(text);
   if (j.at("format") != kFormat) fail("its format is {}", j.at("format").dump());
+  if (j.at("version") == 1)
+    fail(
+        "it has version 1, in which lanes read whole documents and mixed sources by document; this program reads version {}, and its "
+        "batches are others: go on with the program that made it, or begin with the start of the data",
+        kVersion);
   if (j.at("version") != kVersion) fail("it has version {}, this program reads version {}", j.at("version").dump(), kVersion);
   const Json& body = j.at("state");
   if (j.at("checksum") != fmt::format("{:016x}", hash_name(body.dump()))) fail("its checksum does not match: it was damaged or edited");

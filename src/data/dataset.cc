@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "data/token_count.h"
 
 namespace hlat {
 namespace {
@@ -24,6 +25,12 @@ std::vector<Segment> segments_of(const Config& c) {
     append_segment(list, {stage.first_step(tokens), shares(weights)});
   }
   return list;
+}
+
+double largest_share(const std::vector<Segment>& segments, size_t source) {
+  double share = 0;
+  for (const Segment& g : segments) share = std::max(share, g.weights[source]);
+  return share;
 }
 
 }  // namespace
@@ -134,6 +141,7 @@ void Dataset::make_mixtures(const Config& config) {
   validation_ = train_;
   validation_.segments = {{1, shares(weights)}};
   validation_.split = Split::validation;
+  validation_.cut_share = 1;  // rows begin with a document where there are enough of them
 }
 
 // A source with nothing left to train on would be searched for ever.
@@ -172,6 +180,18 @@ std::vector<std::string> Dataset::warnings() const {
   for (size_t i = 0; i < sources_.size(); ++i) {
     for (const auto& f : sources_[i]->files()) {
       if (f->report().bad > 0) list.push_back(describe_bad(f->report()));
+    }
+    const double share = largest_share(train_.segments, i);
+    const auto step = static_cast<uint64_t>(share * static_cast<double>(lanes_ * seq_len_));
+    // A token is rarely longer than this many bytes, so a source with more of them need not be tokenized to know.
+    constexpr uint64_t kLongToken = 16;
+    if (sources_[i]->bytes() < kLongToken * step) {
+      const uint64_t tokens = count_tokens(train_, i, 1, step);
+      if (tokens < step)
+        list.push_back(
+            fmt::format("source {}: its {} tokens are fewer than the {} that a step reads of it, so rows of a step repeat each other; "
+                        "give more text, or a smaller train.global_batch or train.seq_len",
+                        sources_[i]->name(), tokens, step));
     }
     if (validates() && held_out_[i] == 0)
       list.push_back(fmt::format("source {}: none of its {} documents is held out, so it is not validated", sources_[i]->name(),

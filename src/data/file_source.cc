@@ -3,12 +3,16 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/tokenizer/unicode.h"
 
 namespace hlat {
 
 namespace {
 
 constexpr uint64_t kLookAhead = 4096;  // bytes behind a piece, for the search of its end
+constexpr uint64_t kLookBack = 16384;  // bytes that a search for a cut reads at a time
+constexpr uint64_t kRunUp = 1024;      // bytes from the middle of a text on which its words may be found otherwise than from its start
+constexpr uint64_t kTokenSize = 4;     // of a stored token, in places of its document
 
 }  // namespace
 
@@ -23,50 +27,75 @@ class FileReader : public DocumentReader {
  public:
   explicit FileReader(const FileSource& source) : source_(source), encoder_(source.tokenizer_.encoder()) {}
 
-  uint64_t read(uint64_t document, uint64_t from, Document& out) override {
+  uint64_t read(uint64_t document, uint64_t from, uint64_t to, Document& out) override {
     const auto [file, index] = source_.place(document);
-    const uint64_t next = file->tokenized() ? read_tokens(*file, index, from, out.tokens) : read_text(*file, index, from, out.tokens);
+    const uint64_t next =
+        file->tokenized() ? read_tokens(*file, index, from, to, out.tokens) : read_text(*file, index, from, to, out.tokens);
     if (from == 0 && source_.special_.bos) out.tokens.insert(out.tokens.begin(), *source_.special_.bos);
     if (next == 0 && (out.tokens.empty() || !file->tokenized() || out.tokens.back() != source_.special_.eos))
       out.tokens.push_back(source_.special_.eos);
     return next;
   }
 
+  uint64_t cut(uint64_t document, uint64_t near) override {
+    const auto [file, index] = source_.place(document);
+    if (file->tokenized()) return near / kTokenSize * kTokenSize;
+    for (uint64_t end = near; end > 0;) {
+      uint64_t begin = end > kLookBack ? end - kLookBack : 0;
+      file->text_part(index, begin, end - begin + kLookAhead, text_);
+      std::string_view text = text_;
+      // The window may begin inside a character.
+      for (; begin > 0 && !text.empty() && tokenizer::unicode::is_continuation(text.front()); ++begin) text.remove_prefix(1);
+      const uint64_t found = end > begin ? encoder_->cut(text, end - begin) : 0;
+      if (found >= (begin == 0 ? 1 : kRunUp)) return begin + found;
+      if (begin == 0) break;
+      end = begin + kRunUp;
+    }
+    return 0;
+  }
+
  private:
-  uint64_t read_text(const DocumentFile& file, uint64_t index, uint64_t from, std::vector<int32_t>& ids) {
+  uint64_t read_text(const DocumentFile& file, uint64_t index, uint64_t from, uint64_t to, std::vector<int32_t>& ids) {
     const uint64_t length = file.length(index);
     check_inside(file, index, from, length);
-    if (length <= kPieceBytes) {
+    if (length <= kPieceBytes && from == 0 && to >= length) {
       file.text(index, text_);
       encoder_->encode(text_, ids);
       return 0;
     }
+    to = std::min(to, length);
     do {  // once, but for text that the tokenizer leaves out altogether
       file.text_part(index, from, kPieceBytes + kLookAhead, text_);
-      std::string_view piece = text_;
-      if (from + piece.size() < length || piece.size() > kPieceBytes) piece = piece.substr(0, encoder_->cut(piece, kPieceBytes));
+      const std::string_view piece = std::string_view(text_).substr(0, piece_end(text_, to - from));
       HLAT_CHECK(!piece.empty() && piece.size() <= kPieceBytes, "a piece of {} bytes at {} of {}", piece.size(), from, length);
       if (from == 0)
         encoder_->encode(piece, ids);
       else
         encoder_->resume(piece, ids);
       from += piece.size();
-    } while (ids.empty() && from < length);
+    } while (ids.empty() && from < to);
     return from < length ? from : 0;
   }
 
-  uint64_t read_tokens(const DocumentFile& file, uint64_t index, uint64_t from, std::vector<int32_t>& ids) {
+  // How much of a text of which `left` bytes are to be read makes a piece.
+  size_t piece_end(std::string_view text, uint64_t left) const {
+    if (left <= kPieceBytes && left <= text.size()) return left;
+    if (const size_t cut = encoder_->cut(text, kPieceBytes); cut > 0) return cut;
+    return tokenizer::unicode::border_before(text, kPieceBytes);  // no place is safe
+  }
+
+  uint64_t read_tokens(const DocumentFile& file, uint64_t index, uint64_t from, uint64_t to, std::vector<int32_t>& ids) {
     file.tokens(index, ids);
-    check_inside(file, index, from, ids.size());
-    const uint64_t end = std::min<uint64_t>(from + kPieceBytes, ids.size());
-    const bool last = end == ids.size();
-    ids.resize(end);
-    ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(from));
+    const uint64_t size = ids.size() * kTokenSize;
+    check_inside(file, index, from, size);
+    const uint64_t end = std::min({from + kPieceBytes, to, size});
+    ids.resize(end / kTokenSize);
+    ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(from / kTokenSize));
     const int64_t vocab = source_.tokenizer_.vocab_size();
     for (const int32_t id : ids)
       if (id < 0 || id >= vocab)
         fail("{}: document {} has token {}, but the tokenizer's vocabulary has {}", file.report().path, index, id, vocab);
-    return last ? 0 : end;
+    return end == size ? 0 : end;
   }
 
   // Only a restored position can be wrong: the state then belongs to other data.
@@ -117,8 +146,10 @@ void FileSource::read_text(uint64_t document, std::string& out) const {
   if (!p.file->tokenized()) p.file->text(p.document, out);
 }
 
-// Four bytes of text make about a token, and a stored token counts four.
-uint64_t FileSource::typical_length() const { return 1 + bytes() / 4 / std::max<uint64_t>(1, documents()); }
+uint64_t FileSource::size(uint64_t document) const {
+  const Place p = place(document);
+  return p.file->length(p.document) * (p.file->tokenized() ? kTokenSize : 1);
+}
 
 std::unique_ptr<DocumentReader> FileSource::reader() const { return std::make_unique<FileReader>(*this); }
 

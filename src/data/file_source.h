@@ -13,7 +13,7 @@
 
 namespace hlat {
 
-inline constexpr uint64_t kPieceBytes = 500'000;  // of text, or as many tokens of a file that holds tokens
+inline constexpr uint64_t kPieceBytes = 131'072;  // of text, or four for each token of a file that holds tokens
 
 struct SpecialTokens {
   int32_t eos = 0;
@@ -31,13 +31,13 @@ class FileSource : public DocumentSource {
   const std::string& name() const override { return name_; }
   uint64_t documents() const override { return starts_.back(); }
   uint64_t hash(uint64_t document) const override;
-  uint64_t typical_length() const override;
+  uint64_t size(uint64_t document) const override;
+  uint64_t bytes() const override;
   std::unique_ptr<DocumentReader> reader() const override;
   std::vector<uint64_t> identity() const override { return identity_; }
   std::string part_name(size_t part) const override { return files_[part]->report().path; }
 
   const std::vector<std::unique_ptr<DocumentFile>>& files() const { return files_; }
-  uint64_t bytes() const;                                     // of text, or 4 per token
   uint64_t text_bytes(uint64_t document) const;               // 0 for tokens
   void read_text(uint64_t document, std::string& out) const;  // nothing for tokens
 

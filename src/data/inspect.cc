@@ -17,13 +17,18 @@ namespace {
 // Builds the report from rows as they come.
 class Walk {
  public:
-  explicit Walk(const Dataset& data) : data_(data), mixture_(data.train()), current_(static_cast<size_t>(data.identity().lanes)) {
+  explicit Walk(const Dataset& data)
+      : data_(data), mixture_(data.train()), current_(static_cast<size_t>(data.identity().lanes) * data.train().sources.size()) {
     for (const std::string& name : mixture_.names) report_.sources.push_back({.name = name, .lengths = {}});
     bytes_.resize(mixture_.names.size());
     whole_tokens_.resize(mixture_.names.size());
   }
 
-  void begin_step() { in_step_.clear(); }
+  void begin_step() {
+    in_step_.clear();
+    const std::vector<double>& weights = mixture_.segments[mixture_.segment_at(report_.steps + 1)].weights;
+    for (size_t i = 0; i < weights.size(); ++i) report_.sources[i].wanted += weights[i];
+  }
 
   void add(size_t lane, const std::vector<int32_t>& row, const std::vector<RowPart>& parts) {
     in_row_.clear();
@@ -31,14 +36,15 @@ class Walk {
     for (const RowPart& p : parts) {
       SourceReport& s = report_.sources[p.source];
       const int64_t count = std::min(p.begin + p.count, served) - p.begin;
-      if (p.starts && p.begin == 0 && report_.steps > 0)
-        note(p, false);  // it was met as the last token of the row before
+      Length& length = current_[lane * mixture_.sources.size() + p.source];
+      if (p.starts && p.begin == 0 && length.met)
+        note(p, false);  // it was met as the last token of the lane's row of this source before
       else if (p.starts)
         note(p, true);
       for (int64_t i = p.begin; i < p.begin + count; ++i) s.fallback += data_.tokenizer().is_fallback(row[static_cast<size_t>(i)]) ? 1 : 0;
       s.tokens += static_cast<uint64_t>(count);
       report_.tokens += static_cast<uint64_t>(count);
-      measure(lane, p, count);
+      measure(length, p, count);
     }
     ++report_.rows;
   }
@@ -48,6 +54,7 @@ class Walk {
     report_.seconds = seconds;
     for (size_t i = 0; i < report_.sources.size(); ++i) {
       SourceReport& s = report_.sources[i];
+      s.wanted /= static_cast<double>(steps);
       std::sort(s.lengths.begin(), s.lengths.end());
       s.bytes_per_token =
           bytes_[i] > 0 ? static_cast<double>(bytes_[i]) / static_cast<double>(whole_tokens_[i]) : std::numeric_limits<double>::quiet_NaN();
@@ -58,6 +65,11 @@ class Walk {
   void end_step() { ++report_.steps; }
 
  private:
+  struct Length {
+    uint64_t tokens = 0;
+    bool whole = false;  // its start was seen
+    bool met = false;    // a row of this source came before
+  };
   // A document begins, for the first time or once more seen at the border of two rows.
   void note(const RowPart& p, bool fresh) {
     const uint64_t hash = mixture_.sources[p.source]->hash(p.document);
@@ -70,9 +82,9 @@ class Walk {
     report_.repeats += seen_.insert(hash).second ? 0 : 1;
   }
 
-  void measure(size_t lane, const RowPart& p, int64_t count) {
-    Length& l = current_[lane];
-    if (p.starts) l = {.tokens = 0, .whole = true};
+  void measure(Length& l, const RowPart& p, int64_t count) {
+    l.met = true;
+    if (p.starts) l.tokens = 0, l.whole = true;
     l.tokens += static_cast<uint64_t>(count);
     if (!p.ends || count < p.count || !l.whole) return;
     report_.sources[p.source].lengths.push_back(l.tokens);
@@ -80,14 +92,10 @@ class Walk {
     if (p.source < data_.files().size()) bytes_[p.source] += data_.files()[p.source]->text_bytes(p.document);
   }
 
-  struct Length {
-    uint64_t tokens = 0;
-    bool whole = false;  // its start was seen
-  };
   const Dataset& data_;
   const Mixture& mixture_;
   DataReport report_;
-  std::vector<Length> current_;  // document under way, by lane
+  std::vector<Length> current_;  // document under way, by lane and source
   std::unordered_set<uint64_t> in_row_, in_step_, seen_;
   std::vector<uint64_t> bytes_, whole_tokens_;  // of complete documents, by source
 };
@@ -155,13 +163,13 @@ std::string report_text(const DataReport& r) {
     return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
   };
   std::string s = fmt::format("the first {} steps: {} rows, {} tokens\n\n", r.steps, r.rows, r.tokens);
-  s += fmt::format("{:<24} {:>10} {:>12} {:>8} | {:>9} {:>7} {:>7} {:>7} {:>9} | {:>10} {:>9}\n", "source", "documents", "tokens", "share",
-                   "mean", "5 %", "50 %", "95 %", "longest", "bytes/tok", "fallback");
+  s += fmt::format("{:<24} {:>10} {:>12} {:>8} {:>8} | {:>9} {:>7} {:>7} {:>7} {:>9} | {:>10} {:>9}\n", "source", "documents", "tokens",
+                   "wanted", "share", "mean", "5 %", "50 %", "95 %", "longest", "bytes/tok", "fallback");
   for (const SourceReport& l : r.sources)
-    s += fmt::format("{:<24} {:>10} {:>12} {:>7.2f}% | {:>9.1f} {:>7} {:>7} {:>7} {:>9} | {:>10} {:>8.3f}%\n", l.name, l.documents,
-                     l.tokens, percent(l.tokens, r.tokens), l.mean_length(), l.percentile(0.05), l.percentile(0.5), l.percentile(0.95),
-                     l.percentile(1), std::isnan(l.bytes_per_token) ? "" : fmt::format("{:.2f}", l.bytes_per_token),
-                     percent(l.fallback, l.tokens));
+    s += fmt::format("{:<24} {:>10} {:>12} {:>7.2f}% {:>7.2f}% | {:>9.1f} {:>7} {:>7} {:>7} {:>9} | {:>10} {:>8.3f}%\n", l.name,
+                     l.documents, l.tokens, 100 * l.wanted, percent(l.tokens, r.tokens), l.mean_length(), l.percentile(0.05),
+                     l.percentile(0.5), l.percentile(0.95), l.percentile(1),
+                     std::isnan(l.bytes_per_token) ? "" : fmt::format("{:.2f}", l.bytes_per_token), percent(l.fallback, l.tokens));
   s += "(tokens per document: of documents that were read whole)\n\n";
   s += "packing: every position of every row holds a token, none is lost\n";
   s += fmt::format("repeats: of {} documents {} came again in their row, {} in their step, {} in all that was walked\n", r.documents,
@@ -197,6 +205,8 @@ nlohmann::ordered_json report_json(const DataReport& r) {
     j["sources"].push_back({{"name", l.name},
                             {"documents", l.documents},
                             {"tokens", l.tokens},
+                            {"share", r.tokens == 0 ? 0.0 : static_cast<double>(l.tokens) / static_cast<double>(r.tokens)},
+                            {"wanted_share", l.wanted},
                             {"fallback_tokens", l.fallback},
                             {"bytes_per_token", l.bytes_per_token},
                             {"tokens_per_document",

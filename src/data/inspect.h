@@ -14,6 +14,7 @@ struct SourceReport {
   std::string name;
   uint64_t documents = 0;  // begun
   uint64_t tokens = 0;
+  double wanted = 0;              // share of the tokens that the weights ask for over these steps
   uint64_t fallback = 0;          // tokens that are unknown, or single bytes for lack of a better token
   double bytes_per_token = 0;     // of complete documents; NaN when there is no text to count
   std::vector<uint64_t> lengths;  // tokens of the documents that were read from start to end, sorted

@@ -1,5 +1,6 @@
-// Packing lanes: the data stream is one lane per sequence of the global batch. A lane reads the documents that the mixture gives it
-// end to end; its row r holds stream tokens [r T, r T + T], so each token but the very first is a target exactly once.
+// Packing lanes: the data stream is one lane per sequence of the global batch. A lane has a place in every source and reads its share of
+// each (lane_shares.h) end to end; a row holds T + 1 tokens of the source that the mixture names for it, and begins with the token that
+// the lane's last row of that source ended with. So each token of a source but the very first of a lane is a target exactly once.
 // Lanes do not know ranks: any split of them over data-parallel ranks sees the same batches. Different lanes may be read by
 // different threads at the same time; the mixture and its sources must outlive the lanes.
 #pragma once
@@ -10,19 +11,34 @@
 #include <optional>
 #include <vector>
 
+#include "data/lane_shares.h"
 #include "data/mixture.h"
 
 namespace hlat {
 
-// Where the next row of a lane starts, and what the lane has served. This is all there is to save.
+// Where a lane stands in a source.
+struct Cursor {
+  static constexpr uint64_t kNone = ~uint64_t{0};
+  uint64_t epoch = 0;
+  uint64_t position = kNone;  // of the current document in the order of the epoch; none before the first
+  uint64_t piece = 0;         // where the current piece begins in the document
+  uint64_t offset = 0;        // tokens of the piece that lie behind
+  uint64_t size = 0;          // of the piece, in the document's places
+  uint64_t tokens = 0;        // of the piece
+  uint64_t behind = 0;        // size of all pieces that were read to their end
+  // Size of what was read, the current piece in proportion to its tokens.
+  double read() const {
+    const double part = tokens == 0 ? 0 : static_cast<double>(offset) / static_cast<double>(tokens);
+    return static_cast<double>(behind) + part * static_cast<double>(size);
+  }
+  bool operator==(const Cursor&) const = default;
+};
+
+// Where the next rows of a lane start, and what the lane has served. This is all there is to save.
 struct LaneState {
-  static constexpr uint32_t kNone = ~0u;
   uint64_t rows = 0;              // served; row r belongs to step r + 1
-  uint32_t source = kNone;        // of the current document; none before the first row
-  uint64_t piece = 0;             // where the current piece begins in the document
-  uint64_t offset = 0;            // tokens of the piece that lie behind
   uint64_t repeats = 0;           // documents begun in a row that already held the same content
-  std::vector<uint64_t> drawn;    // by source: positions of the lane that lie behind, the current document's included
+  std::vector<Cursor> cursors;    // by source
   std::vector<LaneCount> counts;  // by segment, then by source
   bool operator==(const LaneState&) const = default;
 };
@@ -51,8 +67,8 @@ class Lanes {
  public:
   Lanes(const Mixture& mixture, int64_t lanes, int64_t seq_len);
 
-  // The next row of a lane, T + 1 tokens; the lane moves on. Returns the sum of the targets' surprisals in nats where all its sources
-  // know them. It assumes the whole document so far is known, so it is a floor for the loss of rows that start inside a document.
+  // The next row of a lane, T + 1 tokens; the lane moves on. Returns the sum of the targets' surprisals in nats where its source
+  // knows them. It assumes the whole document so far is known, so it is a floor for the loss of rows that start inside a document.
   // `parts`, where asked for, tells where the tokens come from.
   std::optional<double> read_row(int64_t lane, Readers& readers, int32_t* row /* (T + 1) */, std::vector<RowPart>* parts = nullptr);
 
@@ -63,20 +79,39 @@ class Lanes {
   void restore(int64_t lane, LaneState state);  // a position that does not fit the data is an Error at the next row
 
  private:
+  // The piece under way of one source.
+  struct Open {
+    uint64_t document = 0;
+    uint64_t to = DocumentReader::kEnd;  // where the lane's share of the document ends
+    uint64_t next = 0;                   // where the piece after this begins; 0: the document ends
+    bool loaded = false;
+    Document piece;
+    std::optional<LaneShare> share;  // of the cursor's epoch
+  };
   struct Lane {
     LaneState state;
-    uint64_t document = 0;         // current; known once the piece is loaded
-    uint64_t next = 0;             // where the piece after the current one begins; 0: it is the last
-    Document piece;                // empty until needed
+    std::vector<Open> open;        // by source
     std::vector<uint64_t> in_row;  // hashes of the documents in the row under way
   };
-  void ensure_token(size_t lane, size_t segment, Readers& readers);
-  void draw(size_t lane, size_t segment);
-  uint64_t current_document(size_t lane) const;
-  void load(size_t lane, Readers& readers);
+  // One source of one lane, for the row under way.
+  struct Stream {
+    uint64_t lane;
+    size_t source;
+    Cursor& at;
+    Open& open;
+    LaneCount& count;
+    DocumentReader& reader;
+  };
+  void ensure_token(Stream& s);
+  void next_document(Stream& s);
+  bool enter(Stream& s, uint64_t position);
+  void load(Stream& s);
+  void note_document(Stream& s);
+  const LaneShare& share(Stream& s);
 
   const Mixture& mixture_;
   int64_t seq_len_;
+  std::shared_ptr<LaneShares> shares_;
   std::vector<Lane> lanes_;
 };
 

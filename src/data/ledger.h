@@ -1,5 +1,5 @@
-// What was read: documents, tokens and epochs of each source, in all and by segment. Counts are sums over lanes, so that the tokens of
-// all sources are exactly those of the rows that were served.
+// What was read: documents, tokens and epochs of each source, in all and by segment, and what a change of weights left unread. Counts are
+// sums over lanes, so that the tokens of all sources are exactly those of the rows that were served.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,10 @@ struct Ledger {
     std::string source;
     uint64_t documents = 0;  // begun
     uint64_t tokens = 0;     // served
-    double epochs = 0;       // NaN: the source is endless or gone
+    double epochs = 0;       // passes over its text, token by token; NaN: the source is endless or gone
     double weight = 0;       // of the segment
+    uint64_t open = 0;       // documents that lanes have begun and the last segment does not go on with
+    double unread = 0;       // tokens that are left of them, about
   };
   struct Part {
     int64_t from_step = 1;

@@ -1,7 +1,6 @@
 #include "data/mixture.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "base/error.h"
@@ -40,37 +39,41 @@ size_t Mixture::segment_at(int64_t step) const {
 
 namespace {
 
-// Where a lane begins in the rhythm of a source that has share w and documents of typical length d. Uniform over [0, d) would be right for
-// ever after, but since lanes begin with whole documents, a source of long ones would be short of tokens until its first are over. So w / 2
-// of the lanes have a phase below 0 and begin with this source: the mean share over the first d tokens is then w.
-double phase(const NoiseKey& key, uint64_t lane, uint64_t typical_length, double w) {
-  const double unit = RandomStream(key, lane).next_unit(), ahead = w / 2;
-  const double d = static_cast<double>(typical_length);
-  return std::floor(unit < ahead ? -unit * d : (unit - ahead) / (1 - ahead) * d);
+constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;  // (sqrt(5) - 1) / 2 in units of 2^-64
+constexpr uint64_t kRoot2 = 0x6a09e667f3bcc909;   // sqrt(2) - 1
+
+// floor(n x) for x in units of 2^-64.
+uint64_t scaled(uint64_t x, uint64_t n) {
+  const uint64_t high = (x >> 32) * n, low = (x & 0xffffffff) * n;  // n is below 2^32
+  return (high + (low >> 32)) >> 32;
 }
 
 }  // namespace
 
-size_t Mixture::choose(uint64_t lane, size_t segment, const LaneCount* counts) const {
-  const std::vector<double>& weights = segments[segment].weights;
-  size_t best = sources.size();
-  double best_key = 0;
-  for (size_t s = 0; s < sources.size(); ++s) {
+size_t Mixture::source_of(uint64_t row, uint64_t lane, uint64_t lanes) const {
+  HLAT_CHECK(lane < lanes && lanes < uint64_t{1} << 32, "lane {} of {}", lane, lanes);
+  const std::vector<double>& weights = segments[segment_at(static_cast<int64_t>(row) + 1)].weights;
+  const auto start = philox_block({seed, hash_name("mixture"), Noise::data, 0}, 0);
+  const uint64_t turn = (uint64_t{start[0]} << 32) + row * kGolden, phase = (uint64_t{start[1]} << 32) + row * kRoot2;
+  const uint64_t place = (lane + scaled(turn, lanes)) % lanes;
+  const double unit = (static_cast<double>(place) + static_cast<double>(phase >> 11) * 0x1p-53) / static_cast<double>(lanes);
+  size_t last = weights.size();
+  double sum = 0;
+  for (size_t s = 0; s < weights.size(); ++s) {
     if (weights[s] <= 0) continue;
-    const NoiseKey key{seed, hash_name("mixture " + names[s]), Noise::data, static_cast<uint32_t>(segment)};
-    const double drawn = static_cast<double>(counts[s].tokens) + phase(key, lane, sources[s]->typical_length(), weights[s]);
-    const double value = drawn / weights[s];
-    if (best == sources.size() || value < best_key) best = s, best_key = value;
+    last = s;
+    sum += weights[s];
+    if (unit < sum) break;
   }
-  HLAT_CHECK(best < sources.size(), "segment {} draws from no source", segment);
-  return best;
+  HLAT_CHECK(last < weights.size(), "row {} draws from no source", row);
+  return last;
 }
 
-uint64_t Mixture::document_at(size_t source, uint64_t position) const {
+uint64_t Mixture::document_at(size_t source, uint64_t epoch, uint64_t position) const {
   const uint64_t n = sources[source]->documents();
   if (n == 0) return position;
-  const NoiseKey key{seed, hash_name("order of " + names[source]), Noise::data, static_cast<uint32_t>(position / n)};
-  return Permutation(key, n)(position % n);
+  const NoiseKey key{seed, hash_name("order of " + names[source]), Noise::data, static_cast<uint32_t>(epoch)};
+  return Permutation(key, n)(position);
 }
 
 bool Mixture::has(size_t source, uint64_t document) const {

@@ -1,10 +1,10 @@
-// Which document a lane reads next. A source's endless stream is its documents in the order of a keyed permutation, a new one for
-// each epoch; of n lanes, lane l owns positions l, l + n, l + 2n, ... of every source, so an epoch has every document once.
+// Which source a row comes from, and in which order a source's documents come.
 //
-// The source of the next document is the one that is furthest behind its share of the tokens:
-//   argmin over s of (tokens of s drawn by the lane in this segment + phase(lane, segment, s)) / weight(s)
-// A lane's token counts so stay within about a document of the weights. The phase, up to a typical document long, is random and keyed
-// by lane: it spreads the lanes over the mixture from the start. A segment is a part of the run with one set of weights.
+// A row holds text of one source. The lanes of a step stand at even distances on a ring whose arcs are the weights. From step to step the
+// ring turns by the golden ratio, so that each lane meets every source by its weight, and the lanes' distance from the arcs' borders moves
+// by the square root of two, so that what a step rounds the next ones make up for. The shares of the rows so follow the weights to within a
+// few rows in every window, from the first step of the run and of a segment on, whatever the lengths of the documents. A segment is a
+// part of the run with one set of weights. The order of the documents is a keyed permutation, a new one for each epoch.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ void append_segment(std::vector<Segment>& segments, Segment next);
 
 // What a lane has taken from a source in a segment.
 struct LaneCount {
-  uint64_t documents = 0;  // begun
+  uint64_t documents = 0;  // whose first token it read
   uint64_t tokens = 0;     // served
   bool operator==(const LaneCount&) const = default;
 };
@@ -43,12 +43,14 @@ struct Mixture {
   uint64_t seed = 0;                           // of the order
   double validation = 0;                       // share of documents held out
   Split split = Split::train;
+  // Lanes share an epoch of a source evenly; a document that is larger than this part of a lane's share is cut where two shares meet.
+  double cut_share = 1.0 / 16;
 
   size_t segment_at(int64_t step) const;
-  // The source of lane's next document, when `counts` (one per source) is what it drew in the segment.
-  size_t choose(uint64_t lane, size_t segment, const LaneCount* counts) const;
-  // The document at a position of a source's stream.
-  uint64_t document_at(size_t source, uint64_t position) const;
+  // The source of row `row` (from 0, so it belongs to step row + 1) of a lane.
+  size_t source_of(uint64_t row, uint64_t lane, uint64_t lanes) const;
+  // The document at a position of an epoch; an endless source is one epoch in its own order.
+  uint64_t document_at(size_t source, uint64_t epoch, uint64_t position) const;
   bool has(size_t source, uint64_t document) const;  // in this split
 };
 

@@ -1,6 +1,7 @@
 // Where documents come from. A source is an array of documents, and a document a pure function of its index, so any lane can ask
 // for any document at any time and a position in the data is just an index. A long document comes in pieces, so that nobody holds
-// more of it than one. Sources are shared by all threads; a reader is one thread's access, with its own caches.
+// more of it than one. Places in a document are counted in bytes of its text, or four for a token of a document that is stored as tokens.
+// Sources are shared by all threads; a reader is one thread's access, with its own caches.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,14 @@ struct Document {
 
 class DocumentReader {
  public:
+  static constexpr uint64_t kEnd = ~uint64_t{0};  // of a document
+
   virtual ~DocumentReader() = default;
-  // The piece of the document that begins at `from`, 0 for the first. Returns where the next one begins, 0 when this is the last.
-  virtual uint64_t read(uint64_t document, uint64_t from, Document& out) = 0;
+  // The piece of the document that begins at `from`, 0 for the first, and ends at `to` at the latest. Returns where the next one begins,
+  // 0 when the document ends with this. Without tokens only where the text up to `to` has none.
+  virtual uint64_t read(uint64_t document, uint64_t from, uint64_t to, Document& out) = 0;
+  // The last place at or before `near` where the document can be cut in two without changing a token; 0 where there is none.
+  virtual uint64_t cut(uint64_t document, uint64_t near) = 0;
 };
 
 class DocumentSource {
@@ -31,7 +37,8 @@ class DocumentSource {
   virtual const std::string& name() const = 0;
   virtual uint64_t documents() const = 0;              // 0: endless; such a source is read in its own order
   virtual uint64_t hash(uint64_t document) const = 0;  // of its content: equal documents have equal hashes
-  virtual uint64_t typical_length() const = 0;         // tokens of a document, roughly; at least 1
+  virtual uint64_t size(uint64_t document) const = 0;  // where it ends; 0 in an endless source
+  virtual uint64_t bytes() const = 0;                  // the sizes of all documents together
   virtual std::unique_ptr<DocumentReader> reader() const = 0;
   // Nats per token of the distribution the documents are drawn from, where it is known: a floor for the loss of any model.
   virtual std::optional<double> entropy() const { return {}; }

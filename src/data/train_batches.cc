@@ -47,11 +47,7 @@ LaneState remap(LaneState l, const Mixture& mixture, const std::vector<size_t>& 
     counts.insert(counts.end(), row.begin(), row.end());
   }
   l.counts = std::move(counts);
-  l.drawn = spread(l.drawn, place, size);
-  if (l.source == LaneState::kNone) return l;
-  l.source = static_cast<uint32_t>(place[l.source]);
-  // The rest of a document whose source is gone cannot be had: the lane goes on with its next document.
-  if (mixture.sources[l.source] == nullptr) l.source = LaneState::kNone, l.piece = l.offset = 0;
+  l.cursors = spread(l.cursors, place, size);
   return l;
 }
 
@@ -62,7 +58,7 @@ DataState start_of(const DataIdentity& identity, const Mixture& mixture) {
   DataState s{.identity = identity, .sources = {}, .segments = {}, .first_lane = 0, .lanes = {}};
   for (const DocumentSource* source : mixture.sources) s.sources.push_back(record_of(*source));
   LaneState lane;
-  lane.drawn.resize(mixture.sources.size());
+  lane.cursors.resize(mixture.sources.size());
   s.lanes.assign(static_cast<size_t>(identity.lanes), lane);
   return s;
 }

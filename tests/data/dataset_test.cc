@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "data/embedded/sample_files.h"
 #include "data/inspect.h"
 #include "data/ledger.h"
+#include "data/token_count.h"
 #include "data/train_batches.h"
 #include "support/memory_source.h"
 #include "support/message_of.h"
@@ -122,6 +124,72 @@ TEST_F(DatasetTest, ReportCountsWhatWasRead) {
   EXPECT_EQ(ledger.repeats, r.repeats_in_row);
   EXPECT_EQ(ledger.total[1].tokens, r.sources[1].tokens);
   EXPECT_GT(ledger.total[0].epochs, 1);
+}
+
+// One long text: every row of a step is another part of it.
+TEST_F(DatasetTest, OneLongDocumentHasADifferentRowForEveryLane) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += "Once the " + std::to_string(i) + " bears went to the lake . ";
+  dir.write("input.txt", text);
+  config.data.sources = {{"one", dir.path("input.txt"), 1, "text"}};
+  config.train.global_batch = 8;
+  const Dataset data(config, 1);
+  EXPECT_TRUE(data.warnings().empty()) << data.warnings().front();
+  TrainBatches batches(data, {.begin = 0, .count = 8});
+  Batch batch(8, 32);
+  std::set<std::vector<int32_t>> rows;
+  for (int step = 1; step <= 20; ++step) {
+    batches.read(0, batch);
+    for (int64_t r = 0; r < 8; ++r) rows.insert({batch.inputs.begin() + r * 32, batch.inputs.begin() + (r + 1) * 32});
+    EXPECT_EQ(rows.size(), static_cast<size_t>(8 * step)) << "step " << step;
+  }
+}
+
+TEST_F(DatasetTest, ACorpusSmallerThanAStepIsToldOfAndCounted) {
+  EXPECT_TRUE(Dataset(config, 1).warnings().empty());
+  dir.write("tiny.txt", "the bear went to the lake .");
+  config.data.sources = {{"tiny", dir.path("tiny.txt"), 1, "text"}};
+  const Dataset data(config, 1);
+  const uint64_t tokens = count_tokens(data.train(), 0, 2);
+  EXPECT_GT(tokens, 5u);
+  ASSERT_EQ(data.warnings().size(), 1u);
+  EXPECT_EQ(data.warnings()[0].find("source tiny: its " + std::to_string(tokens) + " tokens are fewer than the 128 that a step reads"), 0u)
+      << data.warnings()[0];
+  TrainBatches batches(data, {.begin = 0, .count = 4});
+  Batch batch(4, 32);
+  for (int step = 0; step < 10; ++step) batches.read(0, batch);
+  EXPECT_NEAR(batches.ledger([](double v) { return v; }).total[0].epochs, 1280.0 / static_cast<double>(tokens), 2);
+}
+
+TEST_F(DatasetTest, TokensAreCountedAsTheyAreServed) {
+  config.data.validation = 0.2;
+  const Dataset data(config, 1);
+  for (size_t s = 0; s < 2; ++s) {
+    uint64_t expected = 0;
+    const auto reader = data.files()[s]->reader();
+    for (uint64_t d = 0; d < data.files()[s]->documents(); ++d) {
+      Document piece;
+      if (data.train().has(s, d)) reader->read(d, 0, DocumentReader::kEnd, piece), expected += piece.tokens.size();
+    }
+    EXPECT_EQ(count_tokens(data.train(), s, 3), expected);
+    EXPECT_GE(count_tokens(data.train(), s, 3, 100), 100u);
+  }
+}
+
+TEST_F(DatasetTest, HeldOutRowsOfOneDocumentDiffer) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += "Once the " + std::to_string(i) + " bears went to the lake . ";
+  dir.write("input.txt", text);
+  Mixture mixture;
+  config.data.sources = {{"one", dir.path("input.txt"), 1, "text"}};
+  const Dataset data(config, 1);
+  mixture = data.train();
+  mixture.cut_share = 1;
+  Lanes lanes(mixture, 8, 32);
+  RowReader reader(lanes);
+  std::set<std::vector<int32_t>> rows;
+  for (int64_t l = 0; l < 8; ++l) rows.insert(reader.next(l));
+  EXPECT_EQ(rows.size(), 8u);
 }
 
 TEST_F(DatasetTest, WhatCannotWorkIsRefusedAndNamed) {

@@ -5,6 +5,7 @@
 
 #include "support/message_of.h"
 #include "support/text_data.h"
+#include "support/tokenizer_golden.h"
 
 namespace hlat {
 namespace {
@@ -25,7 +26,7 @@ std::vector<int32_t> read_all(const FileSource& source, uint64_t document, int* 
   uint64_t from = 0;
   do {
     Document piece;
-    from = source.reader()->read(document, from, piece);
+    from = source.reader()->read(document, from, DocumentReader::kEnd, piece);
     ids.insert(ids.end(), piece.tokens.begin(), piece.tokens.end());
     if (pieces != nullptr) ++*pieces;
   } while (from != 0);
@@ -73,9 +74,41 @@ TEST(FileSource, LongTextsInPiecesHaveTheSameIds) {
   }
 }
 
+// A document cut anywhere in two has the ids of the whole, for every way in which tokenizers find such places.
+TEST(FileSource, ADocumentCutAnywhereHasTheIdsOfTheWhole) {
+  std::string text;
+  for (int i = 0; text.size() < 40'000; ++i)
+    text += i % 7 == 0   ? "\n\nChapter " + std::to_string(i) + ": "
+            : i % 5 == 0 ? "\xE4\xB8\xAD\xE6\x96\x87, don't "
+                         : "some words of text, ";
+  for (const char* name : {"gpt2.json", "llama3.json", "qwen2.json", "neox.json", "llama2.json", "bpe.model", "llama3.model"}) {
+    const auto tokenizer = load_tokenizer(test::tokenizer_fixture(name));
+    const auto source = source_of(*tokenizer, {.eos = 2, .bos = 1}, MemoryFile("long.txt", Texts{text}));
+    const std::vector<int32_t> whole = read_all(*source, 0);
+    const auto reader = source->reader();
+    for (uint64_t near = 100; near < text.size(); near += 3331) {
+      const uint64_t cut = reader->cut(0, near);
+      ASSERT_TRUE(cut > 0 && cut <= near && near - cut < 200) << name << " " << cut << " for " << near;
+      Document first, second;
+      EXPECT_EQ(reader->read(0, 0, cut, first), cut);
+      EXPECT_EQ(reader->read(0, cut, DocumentReader::kEnd, second), 0u);
+      first.tokens.insert(first.tokens.end(), second.tokens.begin(), second.tokens.end());
+      EXPECT_EQ(first.tokens, whole) << name << " cut at " << cut;
+    }
+  }
+}
+
+TEST(FileSource, TextWithoutASafePlaceIsNotCut) {
+  const ByteTokenizer tokenizer;
+  const auto source = source_of(tokenizer, {.eos = 2, .bos = {}}, MemoryFile("blob.txt", Texts{"a " + std::string(50'000, 'x')}));
+  EXPECT_EQ(source->reader()->cut(0, 40'000), 1u) << "the only blank";
+  const auto none = source_of(tokenizer, {.eos = 2, .bos = {}}, MemoryFile("blob.txt", Texts{std::string(50'000, 'x')}));
+  EXPECT_EQ(none->reader()->cut(0, 40'000), 0u);
+}
+
 TEST(FileSource, TokenFilesAreReadAsTheyAre) {
   const ByteTokenizer tokenizer;
-  std::vector<int32_t> many(kPieceBytes + 5, 7);
+  std::vector<int32_t> many(kPieceBytes / 4 + 5, 7);
   const auto source = source_of(tokenizer, {.eos = 2, .bos = {}}, MemoryFile("t.bin", Ids{{5, 6}, {5, 2}, many, {5, 515}, {-1}}));
   EXPECT_EQ(read_all(*source, 0), (std::vector<int32_t>{5, 6, 2}));
   EXPECT_EQ(read_all(*source, 1), (std::vector<int32_t>{5, 2})) << "it has its end already";
@@ -91,7 +124,7 @@ TEST(FileSource, APositionBehindTheEndIsRefused) {
   const ByteTokenizer tokenizer;
   const auto source = source_of(tokenizer, {.eos = 2, .bos = {}}, MemoryFile("a.txt", Texts{"abc"}));
   Document out;
-  EXPECT_NE(message_of([&] { source->reader()->read(0, 4, out); }).find("belongs to other data"), std::string::npos);
+  EXPECT_NE(message_of([&] { source->reader()->read(0, 4, DocumentReader::kEnd, out); }).find("belongs to other data"), std::string::npos);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "data/embedded/corpus.h"
@@ -14,23 +15,38 @@ namespace {
 
 constexpr int64_t kT = 16;
 
-// The documents a lane of `single_source(source)` reads, in order.
+// The stream of a lane of `single_source(source)`: its shares of the epochs, one after the other.
 std::vector<int32_t> stream_of(const MemorySource& source, const Mixture& mixture, uint64_t lane, uint64_t lanes, size_t length) {
   std::vector<int32_t> stream;
-  for (uint64_t position = lane; stream.size() < length; position += lanes) {
-    const uint64_t document = mixture.document_at(0, position);
-    if (!mixture.has(0, document)) continue;
-    const std::vector<int32_t> tokens = source.tokens(document);
-    stream.insert(stream.end(), tokens.begin(), tokens.end());
+  if (source.documents() == 0) {
+    for (uint64_t position = lane; stream.size() < length; position += lanes) {
+      const std::vector<int32_t> tokens = source.tokens(position);
+      if (mixture.has(0, position)) stream.insert(stream.end(), tokens.begin(), tokens.end());
+    }
+    return stream;
+  }
+  LaneShares shares(mixture, lanes);
+  const auto reader = source.reader();
+  for (uint64_t epoch = 0; stream.size() < length; ++epoch) {
+    const auto [begin, end] = shares.share(0, epoch, lane);
+    for (uint64_t p = begin.position; p < end.position || (p == end.position && end.at > 0); ++p) {
+      const uint64_t document = mixture.document_at(0, epoch, p);
+      if (!mixture.has(0, document)) continue;
+      const std::vector<int32_t> tokens = source.tokens(document);
+      const uint64_t from = p == begin.position ? reader->cut(document, begin.at) : 0;
+      const uint64_t to = p == end.position ? reader->cut(document, end.at) : tokens.size();
+      if (from < to) stream.insert(stream.end(), tokens.begin() + static_cast<int64_t>(from), tokens.begin() + static_cast<int64_t>(to));
+    }
   }
   return stream;
 }
 
 TEST(Lanes, RowsConcatenateToTheLanesDocuments) {
   constexpr int64_t kLanes = 3, kRows = 40;
-  for (const uint64_t documents : {0, 5, 40})
+  for (const uint64_t documents : {0, 1, 2, 5, 40})
     for (const uint64_t piece : {1, 3, 20, 1000})
       for (const double validation : {0.0, 0.3}) {
+        if (documents > 0 && documents < 5 && validation > 0) continue;  // nothing may be left
         const MemorySource source("numbers", {.documents = documents, .piece = piece});
         Mixture mixture = single_source(source, 9);
         mixture.validation = validation;
@@ -52,7 +68,7 @@ TEST(Lanes, RowsConcatenateToTheLanesDocuments) {
 // Lanes that have read all positions below e * n have read every document e times.
 TEST(Lanes, AnEpochHasEveryDocumentOnceAndTheNextAnotherOrder) {
   constexpr uint64_t kDocuments = 24, kLanes = 4;
-  const MemorySource source("numbers", {.documents = kDocuments, .longest = 1});  // one token each: a row is T + 1 documents
+  const MemorySource source("numbers", {.documents = kDocuments, .longest = 1, .cuts = 1});  // one token each: a row is T + 1 documents
   const Mixture mixture = single_source(source, 3);
   Lanes lanes(mixture, kLanes, kDocuments / kLanes);  // a row of a lane is its share of an epoch
   RowReader reader(lanes);
@@ -68,6 +84,55 @@ TEST(Lanes, AnEpochHasEveryDocumentOnceAndTheNextAnotherOrder) {
     for (const auto& [token, count] : seen) EXPECT_EQ(count, 1) << token;
     for (const auto& other : orders) EXPECT_NE(order, other);
     orders.push_back(order);
+  }
+}
+
+// Every token of the text once, whatever the number of documents and lanes; then the next epoch begins.
+TEST(Lanes, AnEpochHasEveryTokenOnceForFewLongDocuments) {
+  for (const uint64_t documents : {1, 2, 3, 10, 63, 200})
+    for (const int64_t lanes_count : {1, 2, 8, 64}) {
+      const MemorySource source("numbers", {.documents = documents, .fixed = 900});
+      const Mixture mixture = single_source(source, 5);
+      LaneShares shares(mixture, static_cast<uint64_t>(lanes_count));
+      std::map<int32_t, int> seen;
+      size_t longest = 0;
+      for (int64_t l = 0; l < lanes_count; ++l) {
+        const auto [begin, end] = shares.share(0, 1, static_cast<uint64_t>(l));
+        std::vector<int32_t> stream;
+        for (uint64_t p = begin.position; p < end.position || (p == end.position && end.at > 0); ++p) {
+          const std::vector<int32_t> tokens = source.tokens(mixture.document_at(0, 1, p));
+          const uint64_t from = p == begin.position ? begin.at / 3 * 3 : 0, to = p == end.position ? end.at / 3 * 3 : tokens.size();
+          stream.insert(stream.end(), tokens.begin() + static_cast<int64_t>(from), tokens.begin() + static_cast<int64_t>(to));
+        }
+        for (const int32_t t : stream) ++seen[t];
+        longest = std::max(longest, stream.size());
+      }
+      EXPECT_EQ(seen.size(), documents * 900) << documents << " documents, " << lanes_count << " lanes";
+      for (const auto& [token, count] : seen) ASSERT_EQ(count, 1) << token;
+      const double share = static_cast<double>(documents) * 900 / static_cast<double>(lanes_count);
+      EXPECT_LE(static_cast<double>(longest), share * (1 + 2.0 / 16) + 6) << documents << " documents, " << lanes_count << " lanes";
+    }
+}
+
+// One long text, and ten texts at batch 64: no row repeats another until all text was read.
+TEST(Lanes, NoRowRepeatsAnotherWhileUnreadTextIsLeft) {
+  struct Case {
+    uint64_t documents, length;
+    int64_t lanes;
+  };
+  for (const Case& c : {Case{1, 990, 8}, Case{10, 900, 64}, Case{3, 950, 16}}) {
+    const MemorySource source("numbers", {.documents = c.documents, .piece = 100, .fixed = c.length});
+    const Mixture mixture = single_source(source, 7);
+    Lanes lanes(mixture, c.lanes, kT);
+    RowReader reader(lanes);
+    std::set<int32_t> targets;
+    const int64_t steps = static_cast<int64_t>(c.documents * c.length) / (c.lanes * kT) - 1;
+    ASSERT_GT(steps, 3);
+    for (int64_t step = 0; step < steps; ++step)
+      for (int64_t l = 0; l < c.lanes; ++l) {
+        const std::vector<int32_t> row = reader.next(l);
+        for (size_t i = 1; i < row.size(); ++i) EXPECT_TRUE(targets.insert(row[i]).second) << "token " << row[i] << " again";
+      }
   }
 }
 
@@ -185,8 +250,10 @@ TEST(Lanes, WrongUseAndForeignPositionsAreRefused) {
   EXPECT_THROW(reader.next(-1), CheckFailed);
   EXPECT_THROW(lanes.restore(0, LaneState{}), CheckFailed) << "no sources";
   EXPECT_THROW(Lanes(mixture, 0, kT), CheckFailed);
-  lanes.restore(0, {.rows = 1, .source = 0, .offset = 1000, .drawn = {1}, .counts = {{1, 16}}});
+  lanes.restore(0, {.rows = 1, .repeats = 0, .cursors = {{.position = 0, .offset = 1000}}, .counts = {{1, 16}}});
   EXPECT_THROW(reader.next(0), Error);
+  lanes.restore(1, {.rows = 1, .repeats = 0, .cursors = {{.position = 0, .offset = 1}}, .counts = {{1, 16}}});
+  EXPECT_THROW(reader.next(1), Error) << "the share of another lane";
 }
 
 }  // namespace

@@ -86,9 +86,9 @@ TEST_F(CliData, TrainsOnFilesTheSameWayTwice) {
 }
 
 TEST_F(CliData, InspectShowsRowsAndStatistics) {
-  const RunResult text = run_binary({"data", "inspect", "--config", config, "--step", "2", "--rows", "1"});
+  const RunResult text = run_binary({"data", "inspect", "--config", config, "--step", "2", "--rows", "4"});
   ASSERT_EQ(text.exit_code, 0) << text.err;
-  for (const char* part : {"---- step 2, lane 0", "<stories ", "<end>", "repeats:", "none is lost", "tokens/s"})
+  for (const char* part : {"---- step 2, lane 0", "---- step 2, lane 3", "<stories ", "<end>", "repeats:", "none is lost", "tokens/s"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << text.out;
   const RunResult r = run_binary({"data", "inspect", "--config", config, "--rows", "3", "--tokens", "5000", "--json"});
   ASSERT_EQ(r.exit_code, 0) << r.err;

@@ -22,13 +22,15 @@ class MemorySource : public DocumentSource {
     uint64_t piece = 20;  // tokens
     bool surprisals = false;
     uint64_t content = 0;  // another value: another file of the same name
+    uint64_t cuts = 3;     // a document can be cut before every so many-th token
+    uint64_t fixed = 0;    // all documents have this length
     uint64_t copies = 1;   // documents i and i + documents / copies have the same content
   };
   static constexpr int32_t kStride = 1000;  // token ids set aside for a document
 
   MemorySource(std::string name, const Shape& shape) : name_(std::move(name)), shape_(shape) {}
 
-  uint64_t length(uint64_t document) const { return 1 + document * 7 % shape_.longest; }
+  uint64_t length(uint64_t document) const { return shape_.fixed > 0 ? shape_.fixed : 1 + document * 7 % shape_.longest; }
   std::vector<int32_t> tokens(uint64_t document) const {
     std::vector<int32_t> out;
     for (uint64_t i = 0; i < length(document); ++i)
@@ -44,7 +46,12 @@ class MemorySource : public DocumentSource {
     const uint64_t original = shape_.copies > 1 ? document % (shape_.documents / shape_.copies) : document;
     return hash_name(name_ + std::to_string(original) + "/" + std::to_string(shape_.content));
   }
-  uint64_t typical_length() const override { return 1 + shape_.longest / 2; }
+  uint64_t size(uint64_t document) const override { return shape_.documents == 0 ? 0 : length(document); }
+  uint64_t bytes() const override {
+    uint64_t sum = 0;
+    for (uint64_t d = 0; d < shape_.documents; ++d) sum += length(d);
+    return sum;
+  }
   std::vector<uint64_t> identity() const override { return {1, shape_.content}; }
   std::string part_name(size_t part) const override { return name_ + "_" + std::to_string(part) + ".jsonl"; }
   std::unique_ptr<DocumentReader> reader() const override { return std::make_unique<Reader>(*this); }
@@ -53,15 +60,16 @@ class MemorySource : public DocumentSource {
   class Reader : public DocumentReader {
    public:
     explicit Reader(const MemorySource& source) : source_(source) {}
-    uint64_t read(uint64_t document, uint64_t from, Document& out) override {
+    uint64_t read(uint64_t document, uint64_t from, uint64_t to, Document& out) override {
       if (source_.reads_++ >= source_.fail_from_) fail("{}.jsonl: line {} cannot be read", source_.name_, document + 1);
       const std::vector<int32_t> all = source_.tokens(document);
-      const uint64_t end = std::min<uint64_t>(from + source_.shape_.piece, all.size());
+      const uint64_t end = std::min<uint64_t>({from + source_.shape_.piece, to, all.size()});
       out.tokens.assign(all.begin() + static_cast<int64_t>(from), all.begin() + static_cast<int64_t>(end));
       if (source_.shape_.surprisals)
         for (const int32_t t : out.tokens) out.surprisals.push_back(0.5 * t);
       return end == all.size() ? 0 : end;
     }
+    uint64_t cut(uint64_t, uint64_t near) override { return near / source_.shape_.cuts * source_.shape_.cuts; }
 
    private:
     const MemorySource& source_;

@@ -40,7 +40,7 @@ class ByteTokenizer : public Tokenizer {
     size_t cut(std::string_view text, size_t limit) const override {
       if (text.size() <= limit) return text.size();
       const size_t blank = text.substr(0, limit + 1).rfind(' ');
-      return blank == std::string_view::npos || blank == 0 ? limit : blank;
+      return blank == std::string_view::npos ? 0 : blank;
     }
 
    private:

@@ -101,10 +101,11 @@ night: 3* That night {hero.they} dreamed of <color> <dream> and <adj> <dream> .
 class StoryReader : public DocumentReader {
  public:
   explicit StoryReader(const EmbeddedCorpus& corpus) : corpus_(corpus) {}
-  uint64_t read(uint64_t document, uint64_t, Document& out) override {
+  uint64_t read(uint64_t document, uint64_t, uint64_t, Document& out) override {
     out = corpus_.document(document);
     return 0;
   }
+  uint64_t cut(uint64_t, uint64_t) override { return 0; }
 
  private:
   const EmbeddedCorpus& corpus_;
@@ -126,8 +127,6 @@ uint64_t EmbeddedCorpus::hash(uint64_t index) const {
   const auto words = philox_block({seed_, hash_name("embedded hash"), Noise::data, 0}, index);
   return static_cast<uint64_t>(words[1]) << 32 | words[0];
 }
-
-uint64_t EmbeddedCorpus::typical_length() const { return static_cast<uint64_t>(grammar_.expected_length()); }
 
 std::unique_ptr<DocumentReader> EmbeddedCorpus::reader() const { return std::make_unique<StoryReader>(*this); }
 

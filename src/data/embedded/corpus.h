@@ -17,7 +17,8 @@ class EmbeddedCorpus : public DocumentSource {
   const std::string& name() const override { return name_; }
   uint64_t documents() const override { return 0; }
   uint64_t hash(uint64_t index) const override;  // the index stands for the text: equal stories practically never come twice
-  uint64_t typical_length() const override;
+  uint64_t size(uint64_t) const override { return 0; }
+  uint64_t bytes() const override { return 0; }
   std::unique_ptr<DocumentReader> reader() const override;
   // The entropy of a document over its expected length.
   std::optional<double> entropy() const override { return grammar_.document_entropy() / grammar_.expected_length(); }

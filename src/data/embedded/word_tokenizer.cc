@@ -21,7 +21,7 @@ class WordEncoder : public Encoder {
   }
   size_t cut(std::string_view text, size_t limit) const override {
     const size_t blank = text.substr(0, limit).find_last_of(" \t\r\n");
-    return blank == std::string_view::npos ? limit : blank + 1;
+    return blank == std::string_view::npos ? 0 : blank + 1;
   }
   void resume(std::string_view text, std::vector<int32_t>& ids) override { encode(text, ids); }
 

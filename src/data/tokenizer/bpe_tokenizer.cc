@@ -134,10 +134,8 @@ size_t by_search(const BpeParts& parts, std::string_view text, size_t limit) {
 size_t find_cut(const BpeParts& parts, std::string_view text, size_t limit) {
   if (limit >= text.size()) return text.size();
   const Rule rule = rule_of(parts);
-  size_t at = 0;
-  if (rule == Rule::search) at = by_search(parts, text, limit);
-  if (rule == Rule::after_word || rule == Rule::before_space) at = by_characters(parts, text, limit, rule);
-  return at > 0 ? at : unicode::border_before(text, limit);
+  if (rule == Rule::search) return by_search(parts, text, limit);
+  return rule == Rule::never ? 0 : by_characters(parts, text, limit, rule);
 }
 
 class BpeEncoder final : public Encoder {

@@ -32,7 +32,7 @@ class LibraryEncoder final : public Encoder {
     if (limit >= text.size()) return text.size();
     for (size_t at = limit; at > 0; --at)
       if (is_border(text, at)) return at;
-    return unicode::border_before(text, limit);
+    return 0;
   }
 
  private:

@@ -21,7 +21,7 @@ class Encoder {
   virtual void encode(std::string_view text, std::vector<int32_t>& ids) = 0;
 
   // The largest prefix of `text`, at most `limit` bytes, after which the text can be cut without changing any id:
-  // encode(prefix) followed by resume(rest) equals encode(text). `limit` itself (on a character border) where there is none.
+  // encode(prefix) followed by resume(rest) equals encode(text). 0 where there is none.
   virtual size_t cut(std::string_view text, size_t limit) const = 0;
   // As encode, for text that continues a document: nothing that belongs to the start of a text is added.
   virtual void resume(std::string_view text, std::vector<int32_t>& ids) = 0;
