@@ -120,13 +120,13 @@ void tell_end(const Args& args, const Config& config, const TrainSetup& setup, c
   std::vector<std::string> samples;
   std::exception_ptr failed;
   if (summary.ended_by == 0 && config.run.sample_lines > 0) try {
-      if (setup.folder != nullptr) print_err(fmt::format("\nsampling {} texts\n", config.run.sample_lines));
+      if (setup.folder != nullptr) print_err("\nthe run is finished; the model writes samples\n");
       samples = sample_texts(setup.model.executor(), setup.data, config.run.sample_lines);
     } catch (const Error&) {
       failed = std::current_exception();
     }
   if (setup.folder != nullptr) {
-    setup.folder->log().info("{}", samples_text(samples));
+    if (!samples.empty()) setup.folder->log().info("{}", samples_text(samples));
     print_out(args.json ? json_text(summary_json(config, summary, samples), 2) + "\n" : samples_text(samples));
   }
   if (failed) std::rethrow_exception(failed);
