@@ -37,10 +37,16 @@ class AtTheData : public testing::Test {
   void start(const Job::Words& more) {
     ASSERT_EQ(run_binary({"data", "sample", "--documents", "50", "--out", data_.path("d")}).exit_code, 0);
     ASSERT_EQ(mkfifo(data_.path("tokenizer.json").c_str(), 0600), 0);
-    Job::Words words = {"data.tokenizer=" + data_.path("tokenizer.json"), "data.sources=[{path: " + data_.path("d/stories.jsonl") + "}]",
-                        "data.embedded=false"};
+    const std::string data =
+        "data: {tokenizer: " + data_.path("tokenizer.json") + ", sources: [{path: " + data_.path("d/stories.jsonl") + "}]}\n";
+    const std::string config = data_.write("tiny.yaml",
+                                           "model: {layers: 1, hidden: 32, heads: 2, ffn: 64, vocab: 2048}\n"
+                                           "train: {steps: 3, seq_len: 32, global_batch: 4, micro_batch: 4}\n"
+                                           "device: {backend: cpu, threads: 1}\n" +
+                                               data);
+    Job::Words words = {"train", "--config", config, "run.dir=run"};
     words.insert(words.end(), more.begin(), more.end());
-    job_.emplace(2, tiny_run(words));
+    job_.emplace(2, words);
   }
   TempDir data_;
   std::optional<Job> job_;

@@ -15,11 +15,11 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<std::string> tiny(const TempDir& dir, std::vector<std::string> more = {}) {
-  const std::string config = dir.write("tiny.yaml",
-                                       "model: {layers: 1, hidden: 32, heads: 2, ffn: 64, vocab: 512}\n"
-                                       "train: {steps: 3, seq_len: 32, global_batch: 4, micro_batch: 4}\n"
-                                       "run: {tensorboard: false}\ndevice: {backend: cpu, threads: 1}\n");
+std::vector<std::string> tiny(const TempDir& dir, const std::vector<std::string>& more = {}, const std::string& data = "") {
+  const std::string config = dir.write("tiny.yaml", std::string("model: {layers: 1, hidden: 32, heads: 2, ffn: 64, vocab: 512}\n") +
+                                                        "train: {steps: 3, seq_len: 32, global_batch: 4, micro_batch: 4}\n"
+                                                        "run: {tensorboard: false}\ndevice: {backend: cpu, threads: 1}\n" +
+                                                        data);
   std::vector<std::string> args = {"train", "--config", config, "run.dir=" + dir.path("run")};
   args.insert(args.end(), more.begin(), more.end());
   return args;
@@ -42,8 +42,8 @@ std::string byte_name(int byte) {
   return {static_cast<char>(0xc0 | code >> 6), static_cast<char>(0x80 | (code & 0x3f))};
 }
 
-// A tokenizer of single bytes, and text for it.
-std::vector<std::string> byte_data(const TempDir& dir) {
+// A tokenizer of single bytes and text for it, as a section of a config.
+std::string byte_data(const TempDir& dir) {
   json vocab;
   for (int b = 0; b < 256; ++b) vocab[byte_name(b)] = b;
   vocab["<eos>"] = 256;
@@ -64,15 +64,13 @@ std::vector<std::string> byte_data(const TempDir& dir) {
                           {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", json::array()}}}};
   std::string lines;
   for (int i = 0; i < 40; ++i) lines += json{{"text", "a few words, number " + std::to_string(i) + ", for a model of bytes"}}.dump() + "\n";
-  return {"data.tokenizer=" + dir.write("bytes.json", tokenizer.dump()), "data.sources=[{path: " + dir.write("text.jsonl", lines) + "}]",
-          "data.eos=<eos>", "data.embedded=false"};
+  return "data: {tokenizer: " + dir.write("bytes.json", tokenizer.dump()) +
+         ", eos: <eos>, sources: [{path: " + dir.write("text.jsonl", lines) + "}]}\n";
 }
 
 TEST(RunEnd, TheJsonSummaryIsValidWhateverTheModelWrites) {
   const TempDir dir;
-  std::vector<std::string> words = byte_data(dir);
-  words.insert(words.end(), {"--json", "train.steps=1", "run.sample_lines=4"});
-  const RunResult r = run_binary(tiny(dir, words));
+  const RunResult r = run_binary(tiny(dir, {"--json", "train.steps=1", "run.sample_lines=4"}, byte_data(dir)));
   ASSERT_EQ(r.exit_code, 0) << r.err;
   const json j = json::parse(r.out);
   ASSERT_EQ(j["samples"].size(), 4u);
@@ -98,7 +96,7 @@ TEST(RunEnd, EveryKindOfBadInputIsTwo) {
 
 TEST(RunEnd, ALossThatIsNotFiniteIsFiveAndRecorded) {
   const TempDir dir;
-  const RunResult r = run_binary(tiny(dir, {"optim.lr=1e30", "optim.clip=0", "train.steps=50"}));
+  const RunResult r = run_binary(tiny(dir, {"optim.lr=100", "optim.weight_decay=1", "train.steps=100"}));
   EXPECT_EQ(r.exit_code, 5) << r.err;
   const json end = last_event(dir);
   EXPECT_EQ(end["kind"], "end");
