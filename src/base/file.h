@@ -1,26 +1,33 @@
-// Files that are written line by line or record by record and must be on disk when a run is killed.
+// Files that are written line by line or record by record and must be on disk when a run is killed. A record is written whole or not at
+// all: where the disk is full, the file is cut back to what it was before.
 #pragma once
 
-#include <cstdio>
 #include <filesystem>
-#include <memory>
+#include <string>
 #include <string_view>
 
 namespace hlat {
 
 class OutputFile {
  public:
-  enum class Mode { append, create_new };  // create_new: an existing file is an Error
+  enum class Mode { append, create_new };  // create_new: an existing file is an error
 
   OutputFile(std::filesystem::path path, Mode mode);
-  void write(std::string_view data);  // handed to the system on return; Error names the file and the reason
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::string_view record);  // handed to the system on return; FaultError names the file and the reason
 
  private:
-  struct Close {
-    void operator()(std::FILE* f) const { std::fclose(f); }
-  };
   std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  int fd_;
 };
+
+// Cuts off the part of a line that a process left at the end of a file when it died. No file: nothing to do.
+void cut_to_whole_lines(const std::filesystem::path& file);
+
+// Throws for a failed call with this errno: FaultError where the disk or the system failed, UsageError where the path cannot work.
+[[noreturn]] void fail_storage(int error, const std::string& what);
 
 }  // namespace hlat

@@ -2,17 +2,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/json_text.h"
 #include "bench/data_bench.h"
 #include "bench/step_bench.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
+#include "cli/exit_code.h"
+#include "cli/print.h"
 #include "cli/ranks.h"
 #include "config/resolve.h"
 #include "runtime/backends.h"
+#include "runtime/start_watch.h"
 
 namespace hlat {
 namespace {
@@ -26,13 +30,20 @@ struct Args {
 void run(const Args& args, bool per_op) {
   const Launch launch = this_launch();
   const Config config = with_ranks(args.config.load().config, launch.ranks);
+  const auto too_long = [](const std::string& words) {
+    print_err(fmt::format("hlat: {}\n", words));
+    std::_Exit(kFault);
+  };
+  StartWatch start(launch, static_cast<double>(config.parallel.start_timeout_s), too_long);
+  start.begin("joining the other ranks (MPI_Init)");
   Session session(launch, config.parallel.timeout_s);
+  start.finish();
   run_on_ranks(session, config, 0, [&] {
     const auto backend = make_backend(config.device, session.place());
     const StepBench bench = bench_step(config, *backend, session.world(), session.local_ranks(), args.steps, per_op);
     if (session.rank() != 0) return;
     if (args.json)
-      fmt::print("{}\n", bench_json(config, bench).dump(2));
+      fmt::print("{}\n", json_text(bench_json(config, bench), 2));
     else
       fmt::print("{}", bench_text(config, bench));
   });
@@ -50,7 +61,7 @@ void run_data(const DataArgs& args) {
   const Dataset data(args.config.load().config, cores);
   const DataBench bench = bench_data(data, args.threads > 0 ? args.threads : cores, args.seconds);
   if (args.json)
-    fmt::print("{}\n", data_bench_json(bench).dump(2));
+    fmt::print("{}\n", json_text(data_bench_json(bench), 2));
   else
     fmt::print("{}", data_bench_text(bench));
 }

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "config/print.h"
@@ -24,8 +24,7 @@ void run(const Args& args) {
   }
   const Config config = args.config.load().config;
   if (args.json) {
-    // Bytes of a path need not be UTF-8, JSON must.
-    fmt::print("{}\n", to_json(config).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", json_text(to_json(config), 2));
   } else {
     fmt::print("{}", to_yaml(config));
   }

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/json_text.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "data/inspect.h"
@@ -28,8 +28,7 @@ void run(const Args& args) {
     nlohmann::ordered_json j{{"data", data.describe()}, {"warnings", data.warnings()}};
     j.update(report_json(report));
     j["shown"] = rows_json(rows);
-    // A row can cut a character in two.
-    fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", json_text(j, 2));
     return;
   }
   fmt::print("{}\n", data.describe());

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "cli/commands.h"
 #include "config/config.h"
 #include "data/embedded/sample_files.h"
@@ -37,7 +37,7 @@ void run(const Args& args) {
   const std::filesystem::path dir = args.out;
   std::error_code failed;
   std::filesystem::create_directories(dir, failed);
-  if (failed) fail("cannot make the folder {}: {}", args.out, failed.message());
+  if (failed) fail_storage(failed.value(), "cannot make the folder " + args.out);
   const std::filesystem::path stories = dir / "stories.jsonl", tokenizer = dir / "tokenizer.json";
   OutputFile file(stories, OutputFile::Mode::create_new);
   write_stories(corpus, args.documents, [&](const std::string& lines) { file.write(lines); });
@@ -45,7 +45,8 @@ void run(const Args& args) {
   if (args.json)
     fmt::print(
         "{}\n",
-        nlohmann::ordered_json{{"stories", stories.string()}, {"tokenizer", tokenizer.string()}, {"documents", args.documents}}.dump(2));
+        json_text(nlohmann::ordered_json{{"stories", stories.string()}, {"tokenizer", tokenizer.string()}, {"documents", args.documents}},
+                  2));
   else
     fmt::print("{}: {} stories\n{}: a tokenizer for them\n", stories.string(), args.documents, tokenizer.string());
 }

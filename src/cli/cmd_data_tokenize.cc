@@ -9,10 +9,10 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "data/tokenizer/tokenizer.h"
@@ -61,7 +61,7 @@ class Input {
 };
 
 void write(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail("cannot write to standard output");
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail<FaultError>("cannot write to standard output");
 }
 
 // One thread's share of the work on a line.
@@ -105,7 +105,7 @@ class LineWorker {
     }
     const std::string text = tokenizer_.decode(ids_);
     if (args_.field.empty()) return text;
-    return nlohmann::json{{args_.field, text}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    return json_text(nlohmann::json{{args_.field, text}}) + "\n";
   }
 
   const Tokenizer& tokenizer_;

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
+#include "base/json_text.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "config/resolve.h"
@@ -73,7 +73,7 @@ void run(const Args& args) {
       .scratch_model = here ? ops.get() : nullptr, .transport = comm.transport, .use = args.eval ? ParamUse::weights : ParamUse::training};
   const std::vector<RankPlan> plans = args.rank >= 0 ? std::vector{dry_run(config, target, args.rank)} : plan_stages(config, target);
   if (args.json)
-    fmt::print("{}\n", plan_json(config, plans, fit).dump(2));
+    fmt::print("{}\n", json_text(plan_json(config, plans, fit), 2));
   else
     fmt::print("{}\n{}", plan_table(config, plans), fit_text(config, plans, fit, target));
 }

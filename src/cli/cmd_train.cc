@@ -2,17 +2,24 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <exception>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/format.h"
+#include "base/json_text.h"
 #include "bench/peak.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
+#include "cli/exit_code.h"
+#include "cli/print.h"
 #include "cli/ranks.h"
+#include "cli/run_guard.h"
+#include "comm/host_exchange.h"
 #include "config/print.h"
 #include "config/resolve.h"
+#include "eval/sample_text.h"
 #include "plan/report.h"
 #include "runtime/assembly.h"
 #include "runtime/backends.h"
@@ -29,43 +36,64 @@ struct Args {
 
 std::string summary_text(const Config& config, const TrainSummary& s) {
   std::string text = fmt::format("\ntrained {} step{} in {}\n", s.steps, s.steps == 1 ? "" : "s", format_duration(s.seconds));
+  if (s.ended_by != 0) text += fmt::format("  ended by     {}, before step {}\n", signal_name(s.ended_by), config.train.steps);
   text += fmt::format("  final loss   {:.4f} (mean of the last {})", s.loss, s.loss_steps);
   text += s.floor ? fmt::format(", floor {:.4f}: {:+.1f}%\n", *s.floor, 100.0 * (s.loss / *s.floor - 1.0)) : "\n";
-  const ValidationResult& v = s.validation;
-  if (v.loss == v.loss)
-    text += fmt::format("  held out     loss {:.4f}, perplexity {:.2f}, {:.4f} bits per byte\n", v.loss, v.perplexity, v.bits_per_byte);
+  if (const auto& v = s.validation)
+    text += fmt::format("  held out     loss {:.4f}, perplexity {:.2f}, {:.4f} bits per byte\n", v->loss, v->perplexity, v->bits_per_byte);
   text += fmt::format("  speed        {} tokens/s, MFU {:.1f}%, HFU {:.1f}% of the measured matmul rate\n", format_count(s.tokens_per_s),
                       100 * s.mfu, 100 * s.hfu);
   text += fmt::format("  memory       planned {}, used {}\n", format_bytes(s.planned.total()), format_bytes(s.used.total()));
   text += fmt::format("  run folder   {}\n", config.run.dir);
-  if (!s.samples.empty()) text += "\nthe model writes:\n";
-  for (const std::string& line : s.samples) text += fmt::format("  {}\n", line);
   return text;
 }
 
-nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s) {
-  return {{"steps", s.steps},
-          {"loss", s.loss},
-          {"floor", s.floor ? nlohmann::ordered_json(*s.floor) : nlohmann::ordered_json()},  // null when it is not known
-          {"val_loss", s.validation.loss},
-          {"val_ppl", s.validation.perplexity},
-          {"val_bpb", s.validation.bits_per_byte},
-          {"data_wait_s", s.data_wait_s},
-          {"documents", s.ledger.documents()},
-          {"tokens_per_s", s.tokens_per_s},
-          {"mfu", s.mfu},
-          {"hfu", s.hfu},
-          {"seconds", s.seconds},
-          {"planned_bytes", s.planned.total()},
-          {"used_bytes", s.used.total()},
-          {"run_dir", config.run.dir},
-          {"samples", s.samples}};
+std::string samples_text(const std::vector<std::string>& samples) {
+  std::string text = samples.empty() ? "" : "\nthe model writes:\n";
+  for (const std::string& line : samples) text += fmt::format("  {}\n", line);
+  return text;
 }
 
-// What rank 0 writes before the first step.
-std::unique_ptr<RunFolder> open_folder(const Config& config, const Session& session, const std::string& machine,
-                                       const std::vector<RankPlan>& stages, double peak, const Dataset& data) {
-  auto folder = std::make_unique<RunFolder>(config.run.dir, to_yaml(config), config.run.tensorboard);
+nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s, const std::vector<std::string>& samples) {
+  nlohmann::ordered_json j{{"steps", s.steps}};
+  put_number(j, "loss", s.loss);
+  j["floor"] = s.floor ? nlohmann::ordered_json(*s.floor) : nlohmann::ordered_json();  // null when it is not known
+  for (const char* key : {"val_loss", "val_ppl", "val_bpb"}) j[key] = nullptr;         // unless something is held out
+  if (const auto& v = s.validation) {
+    put_number(j, "val_loss", v->loss);
+    put_number(j, "val_ppl", v->perplexity);
+    put_number(j, "val_bpb", v->bits_per_byte);
+  }
+  j.update({{"data_wait_s", s.data_wait_s},
+            {"documents", s.ledger.documents()},
+            {"tokens_per_s", s.tokens_per_s},
+            {"mfu", s.mfu},
+            {"hfu", s.hfu},
+            {"seconds", s.seconds},
+            {"planned_bytes", s.planned.total()},
+            {"used_bytes", s.used.total()},
+            {"run_dir", config.run.dir},
+            {"ended_by", s.ended_by == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(signal_name(s.ended_by))},
+            {"samples", samples}});
+  return j;
+}
+
+// Before any memory is taken. Rank 0 has the folder, the others only learn which it is.
+RunFolder* open_folder(const Config& config, const Session& session, RunGuard& guard) {
+  RunFolder* folder = nullptr;
+  if (session.rank() == 0) {
+    const auto say = [](const std::string& text) { print_err(fmt::format("hlat: {}\n", text)); };
+    folder = &guard.open(
+        std::make_unique<RunFolder>(config.run.dir, to_yaml(config), config.run.tensorboard, static_cast<double>(config.run.lease_s), say));
+  }
+  const uint64_t token = broadcast_value(session.world(), folder != nullptr ? folder->lease().token() : 0, 0);
+  if (folder == nullptr) guard.join(token);
+  return folder;
+}
+
+// What rank 0 tells before the first step.
+void introduce(const Config& config, const Session& session, const std::string& machine, const std::vector<RankPlan>& stages, double peak,
+               const Dataset& data, RunFolder* folder) {
   const RankPlan& plan = fullest(stages);
   folder->log().info("{}", machine);
   folder->log().info("measured matmul rate {} FLOP/s{}", format_count(peak), plan.mesh.ranks() > 1 ? " on rank 0" : "");
@@ -76,53 +104,92 @@ std::unique_ptr<RunFolder> open_folder(const Config& config, const Session& sess
     folder->log().warn("precision bf16 rounds every update to the nearest bf16 and is known to diverge; bf16_sr and mixed do not");
   if (!session.advice().empty()) folder->log().warn("{}", session.advice());
   const std::string mesh = plan.mesh.ranks() > 1 ? "\n" + mesh_text(config) : "";
-  fmt::print(stderr, "{}{}\n{} parameters, planned memory {}{}, run folder {}\n", machine, mesh,
-             format_count(static_cast<double>(plan.parameters)), format_bytes(plan.memory.total()),
-             plan.mesh.ranks() > 1 ? " per rank" : "", config.run.dir);
-  return folder;
+  print_err(fmt::format("{}{}\n{} parameters, planned memory {}{}, run folder {}\n", machine, mesh,
+                        format_count(static_cast<double>(plan.parameters)), format_bytes(plan.memory.total()),
+                        plan.mesh.ranks() > 1 ? " per rank" : "", config.run.dir));
 }
 
-void run_rank(const Args& args, const Config& config, const Session& session, int64_t& step) {
+// The summary is recorded and shown before anything is written by the model. Collective; only rank 0 has a folder.
+void tell_end(const Args& args, const Config& config, const TrainSetup& setup, const TrainSummary& summary) {
+  if (setup.folder != nullptr) {
+    const std::string text = summary_text(config, summary);
+    setup.folder->log().info("{}", text);
+    setup.folder->log().info("read\n{}", ledger_text(summary.ledger));
+    if (!args.json) print_out(text);
+  }
+  std::vector<std::string> samples;
+  std::exception_ptr failed;
+  if (summary.ended_by == 0 && config.run.sample_lines > 0) try {
+      if (setup.folder != nullptr) print_err("\nthe run is finished; the model writes samples\n");
+      samples = sample_texts(setup.model.executor(), setup.data, config.run.sample_lines);
+    } catch (const Error&) {
+      failed = std::current_exception();
+    }
+  if (setup.folder != nullptr) {
+    if (!samples.empty()) setup.folder->log().info("{}", samples_text(samples));
+    print_out(args.json ? json_text(summary_json(config, summary, samples), 2) + "\n" : samples_text(samples));
+  }
+  if (failed) std::rethrow_exception(failed);
+}
+
+// Returns the signal that ended the run; 0: none.
+int run_rank(const Args& args, const Config& config, Session& session, RunGuard& guard) {
   const bool leads = session.rank() == 0;
+  StartWatch& start = guard.start();
   const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
+  start.begin(leads ? "opening the data: reading or making the document indices" : "opening the data, after rank 0");
   const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads);
+  start.begin("preparing the device and planning");
   const auto backend = make_backend(config.device, session.place());
   Assembly assembly(config, *backend, session.world(), session.local_ranks());
   std::vector<RankPlan> stages;
   if (leads) {
     stages = plan_stages(config, assembly.target());
-    // Other ranks are waiting where the mesh is made, and end with this one.
+    // Other ranks are waiting for the run folder, and end with this one. A run that does not fit makes none.
     const Fit fit = assembly.fit();
-    if (!fit.fits(fullest(stages))) fail("{}", fit_text(config, stages, fit, assembly.target()));
+    if (!fit.fits(fullest(stages))) fail<UsageError>("{}", fit_text(config, stages, fit, assembly.target()));
   }
+  start.begin("opening the run folder");
+  RunFolder* folder = open_folder(config, session, guard);
+  start.begin("connecting the groups of ranks and taking memory");
   const double peak = measure_peak(*backend, precision_of(config.train.precision).compute);
   TrainSetup setup{.plan = assembly.plan(), .peak_flops = peak, .model = assembly.build(), .data = data.get()};
-  std::unique_ptr<RunFolder> folder;
+  setup.end_signal = [&] { return guard.end_signal(); };
   std::optional<Progress> progress;
   if (leads) {
-    folder = open_folder(config, session, assembly.describe(), stages, peak, *data);
-    setup.folder = folder.get();
+    introduce(config, session, assembly.describe(), stages, peak, *data, folder);
+    setup.folder = folder;
     setup.progress = &progress.emplace(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
   }
   setup.model.executor().init_weights();
+  start.begin("the first step");
   TrainState state;
-  const TrainSummary summary = train(config, setup, state, step);
-  if (!leads) return;
-  const std::string text = summary_text(config, summary);
-  folder->log().info("{}", text);
-  folder->log().info("read\n{}", ledger_text(summary.ledger));
-  if (args.json)
-    fmt::print("{}\n", summary_json(config, summary).dump(2));
-  else
-    fmt::print("{}", text);
+  const TrainSummary summary = train(config, setup, state, guard.step());
+  tell_end(args, config, setup, summary);
+  const int ended_by = summary.ended_by;
+  if (leads)
+    guard.ended(ended_by == 0 ? "finished" : fmt::format("{} ended it after step {}", signal_name(ended_by), summary.steps),
+                ended_by == 0 ? kOk : kEndedBySignal + ended_by);
+  return ended_by;
 }
 
 void run(const Args& args) {
   const Launch launch = this_launch();
+  RunGuard guard(launch);
+  guard.start().begin("reading the config");
   const Config config = with_ranks(args.config.load().config, launch.ranks);
-  Session session(launch, config.parallel.timeout_s);
-  int64_t step = 0;
-  run_on_ranks(session, config, step, [&] { run_rank(args, config, session, step); });
+  guard.configure(config);
+  guard.start().begin("joining the other ranks (MPI_Init)");
+  int ended_by = 0;
+  {
+    Session session(launch, config.parallel.start_timeout_s);
+    guard.meet(session);
+    const OnFailure tell = [&](const std::exception& e, int code) { return guard.failed(e, code); };
+    run_on_ranks(
+        session, config, guard.step(), [&] { ended_by = run_rank(args, config, session, guard); }, tell);
+    guard.part();
+  }
+  if (ended_by != 0) throw Interrupted(ended_by, signal_name(ended_by));
 }
 
 }  // namespace

@@ -1,8 +1,21 @@
-// What the program's exit code means.
+// What the program's exit code means: the one table, told to users in docs/exit-codes.md.
 #pragma once
+
+#include <exception>
 
 namespace hlat {
 
-enum ExitCode { kOk = 0, kFailed = 1, kUsage = 2, kBug = 3 };
+enum ExitCode {
+  kOk = 0,
+  kFailed = 1,           // none of the below: Error
+  kUsage = 2,            // bad input: UsageError
+  kBug = 3,              // a broken contract of our own: CheckFailed
+  kFault = 4,            // a peer, the network or a disk failed: FaultError
+  kNumerical = 5,        // the numbers went wrong: NumericalError
+  kPreemptedSaved = 6,   // reserved: ended early, with all saved that a restart needs
+  kEndedBySignal = 128,  // plus its number
+};
+
+int exit_code_of(const std::exception& e);
 
 }  // namespace hlat

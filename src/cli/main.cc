@@ -1,5 +1,5 @@
-// The command line. What reaches it as an exception becomes an exit code: bad input 2, what the machine or the run caused 1,
-// a broken contract of our own 3. With several ranks ranks.cc says first who failed.
+// The command line. What reaches it as an exception becomes a message and an exit code (exit_code.h). With several ranks ranks.cc says
+// first who failed.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -10,13 +10,12 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/signals.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/print.h"
 #include "cli/ranks.h"
-
-#ifndef HLAT_VERSION
-#define HLAT_VERSION "unversioned"
-#endif
+#include "cli/version.h"
 
 namespace {
 
@@ -30,14 +29,14 @@ void stay_silent() {
 // What a failure that is the same on all ranks comes to on this one.
 int usage(bool speaks, const std::string& text) {
   if (speaks)
-    fmt::print(stderr, "{}\n", text);
+    print_err(text + "\n");
   else
     delay_exit_after_rank_0();
   return kUsage;
 }
 
 void run(int argc, char** argv, CLI::App& app) {
-  app.set_version_flag("--version", "hlat " HLAT_VERSION);
+  app.set_version_flag("--version", fmt::format("hlat {}", version()));
   app.require_subcommand(0, 1);
   app.failure_message(CLI::FailureMessage::simple);
   hlat::add_train_command(app);
@@ -48,7 +47,7 @@ void run(int argc, char** argv, CLI::App& app) {
   app.parse(argc, argv);
   if (app.get_subcommands().empty()) fmt::print("{}", app.help());
   // A full disk shows itself only here.
-  if (std::fflush(stdout) != 0) hlat::fail("cannot write to standard output");
+  print_out("");
 }
 
 }  // namespace
@@ -69,11 +68,10 @@ int main(int argc, char** argv) {
     return usage(speaks, line);
   } catch (const hlat::UsageError& e) {
     return usage(speaks, e.what());
-  } catch (const hlat::CheckFailed& e) {
-    fmt::print(stderr, "hlat: {}\nhlat: this is a bug in hlat\n", e.what());
-    return kBug;
+  } catch (const hlat::Interrupted& e) {
+    return exit_code_of(e);  // its command has said so
   } catch (const std::exception& e) {
-    fmt::print(stderr, "hlat: {}\n", e.what());
-    return kFailed;
+    print_err(fmt::format("hlat: {}\n{}", e.what(), exit_code_of(e) == kBug ? "hlat: this is a bug in hlat\n" : ""));
+    return exit_code_of(e);
   }
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "cli/exit_code.h"
+#include "cli/print.h"
 #include "comm/host_exchange.h"
 #include "config/print.h"
 
@@ -27,25 +27,21 @@ void check_same(Comm& world, const Config& config) {
                                  other - all.begin()));
 }
 
-void run_on_ranks(Session& session, const Config& config, const int64_t& step, const std::function<void()>& body) {
-  if (session.world().size() == 1) return body();
-  const auto end = [&](const char* what, int code) {
-    const std::string when = step > 0 ? fmt::format(", step {}", step) : "";
-    fmt::print(stderr, "hlat: {}{}: {}\n", session.where(), when, what);
-    std::fflush(stderr);
-    session.abort(code);
-  };
+void run_on_ranks(Session& session, const Config& config, const int64_t& step, const std::function<void()>& body, const OnFailure& tell) {
+  const bool alone = session.world().size() == 1;
   try {
     check_same(session.world(), config);
     body();
     session.world().barrier();  // nobody leaves while another still needs it
-  } catch (const UsageError& e) {
-    if (session.rank() != 0) delay_exit_after_rank_0();  // and if it has no such problem, this rank speaks
-    end(e.what(), kUsage);
-  } catch (const CheckFailed& e) {
-    end(fmt::format("{}\nhlat: this is a bug in hlat", e.what()).c_str(), kBug);
   } catch (const std::exception& e) {
-    end(e.what(), kFailed);
+    const int code = exit_code_of(e);
+    const std::string more = tell ? tell(e, code) : "";
+    if (alone) throw;
+    if (code == kUsage && session.rank() != 0) delay_exit_after_rank_0();  // and if it has no such problem, this rank speaks
+    const std::string when = step > 0 ? fmt::format(", step {}", step) : "";
+    print_err(
+        fmt::format("hlat: {}{}: {}{}\n{}", session.where(), when, e.what(), more, code == kBug ? "hlat: this is a bug in hlat\n" : ""));
+    session.abort(code);
   }
 }
 

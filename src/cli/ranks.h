@@ -2,7 +2,9 @@
 // must not wait for one that is gone.
 #pragma once
 
+#include <exception>
 #include <functional>
+#include <string>
 
 #include "config/config.h"
 #include "runtime/session.h"
@@ -10,8 +12,10 @@
 namespace hlat {
 
 // `step` is read when the body fails; 0: before the first step. With one rank the exception just passes. Checks that
-// all ranks have the same config.
-void run_on_ranks(Session& session, const Config& config, const int64_t& step, const std::function<void()>& body);
+// all ranks have the same config. `tell` records a failure before it is printed, and returns more words for the message.
+using OnFailure = std::function<std::string(const std::exception&, int exit_code)>;
+void run_on_ranks(Session& session, const Config& config, const int64_t& step, const std::function<void()>& body,
+                  const OnFailure& tell = {});
 
 // UsageError when a rank has another config, but for the device: a host with an old copy of the file, or a rank with other words, would
 // train something else or wait forever. Collective.

@@ -22,8 +22,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMaxRequest = 1ull << 30;  // bytes: MPI counts in int
-constexpr int kSpins = 100;                 // tests before the first pause: a message that is nearly there
+constexpr size_t kMaxRequest = 1ull << 30;   // bytes: MPI counts in int
+constexpr int kRollCallTag = 2 * kUserTags;  // above those of all messages and collectives
+constexpr int kSpins = 100;                  // tests before the first pause: a message that is nearly there
 // Long messages move only while somebody tests, so one who waits for them just offers the core to others for a while. Overlapped with a
 // computation (Overlap::hurry) there are pauses from the start: it has the better use for the core.
 constexpr std::chrono::microseconds kEager{1000}, kFirstPause{20}, kLongestPause{200};
@@ -33,7 +34,7 @@ void check_mpi(int code, const std::string& what) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
-  fail("{} on {}: MPI error {}: {}", what, host_name(), code, std::string_view(text.data(), static_cast<size_t>(length)));
+  fail<FaultError>("{} on {}: MPI error {}: {}", what, host_name(), code, std::string_view(text.data(), static_cast<size_t>(length)));
 }
 
 struct Fragment {
@@ -51,13 +52,15 @@ struct Pending {
 
 class MpiComm final : public Comm, private Overlap {
  public:
-  MpiComm(MPI_Comm comm, bool owned, const MpiOptions& options, int rank, int size, std::string name)
-      : Comm(rank, size, std::move(name)), comm_(comm), owned_(owned), options_(options) {}
+  using TimeLimit = std::shared_ptr<const std::atomic<double>>;
+
+  MpiComm(MPI_Comm comm, bool owned, const MpiOptions& options, TimeLimit time_limit_s, int rank, int size, std::string name)
+      : Comm(rank, size, std::move(name)), comm_(comm), owned_(owned), options_(options), time_limit_s_(std::move(time_limit_s)) {}
   ~MpiComm() override {
     if (owned_ && pending_.empty() && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
   }
 
-  static std::unique_ptr<Comm> make(MPI_Comm comm, bool owned, const MpiOptions& options, std::string name);
+  static std::unique_ptr<Comm> make(MPI_Comm comm, bool owned, const MpiOptions& options, TimeLimit time_limit_s, std::string name);
   std::unique_ptr<Comm> split(int color, int key, std::string name) override;
   void cancel() override { cancelled_ = true; }
   Overlap& overlap() override { return *this; }
@@ -97,17 +100,18 @@ class MpiComm final : public Comm, private Overlap {
   MPI_Comm comm_;
   bool owned_;
   MpiOptions options_;
+  TimeLimit time_limit_s_;
   std::atomic<bool> cancelled_ = false, hurried_ = true;
   std::map<uint64_t, Pending> pending_;
   uint64_t next_id_ = 1;
 };
 
-std::unique_ptr<Comm> MpiComm::make(MPI_Comm comm, bool owned, const MpiOptions& options, std::string name) {
+std::unique_ptr<Comm> MpiComm::make(MPI_Comm comm, bool owned, const MpiOptions& options, TimeLimit time_limit_s, std::string name) {
   int rank = 0, size = 0;
   check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), name);
   check_mpi(MPI_Comm_rank(comm, &rank), name);
   check_mpi(MPI_Comm_size(comm, &size), name);
-  return std::make_unique<MpiComm>(comm, owned, options, rank, size, std::move(name));
+  return std::make_unique<MpiComm>(comm, owned, options, std::move(time_limit_s), rank, size, std::move(name));
 }
 
 template <class Post>
@@ -159,12 +163,12 @@ void MpiComm::wait_for(Fragment& fragment, const Pending& message) {
       return;
     }
     if (tries < kSpins) continue;
-    if (cancelled_) fail("{}: stopped, with {} to hear from: this rank gave up", where(), peer());
+    if (cancelled_) fail<FaultError>("{}: stopped, with {} to hear from: this rank gave up", where(), peer());
     const std::chrono::duration<double> waited = Clock::now() - start;
-    if (waited.count() > options_.time_limit_s) {
+    if (const double limit_s = *time_limit_s_; waited.count() > limit_s) {
       const std::string who = all ? "one of them" : fmt::format("rank {} of the job: it", world_rank(message.peer));
-      fail("{} ({}): waited {:g} s for {}, {} is stopped, cut off or much slower than its peers", where(), host_name(),
-           options_.time_limit_s, peer(), who);
+      fail<FaultError>("{} ({}): waited {:g} s for {}, {} is stopped, cut off or much slower than its peers", where(), host_name(), limit_s,
+                       peer(), who);
     }
     if (hurried_ && waited < kEager) {
       std::this_thread::yield();
@@ -191,14 +195,15 @@ std::unique_ptr<Comm> MpiComm::split(int color, int key, std::string name) {
   HLAT_CHECK(color >= 0, "{}: split of {} with color {}", this->name(), name, color);
   MPI_Comm group = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(comm_, color, key, &group), fmt::format("{}: split of {}", this->name(), name));
-  return make(group, true, options_, std::move(name));
+  return make(group, true, options_, time_limit_s_, std::move(name));
 }
 
 void check_tags() {
   int* limit = nullptr;
   int known = 0;
   check_mpi(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&limit), &known), "tags");
-  if (known == 0 || *limit < 2 * kUserTags) fail("this MPI has tags up to {}; hlat needs {}", known != 0 ? *limit : 0, 2 * kUserTags);
+  if (known == 0 || *limit < 2 * kUserTags)
+    fail<UsageError>("this MPI has tags up to {}; hlat needs {}", known != 0 ? *limit : 0, 2 * kUserTags);
 }
 
 }  // namespace
@@ -207,9 +212,46 @@ MpiSession::MpiSession(const MpiOptions& options) : exceptions_(std::uncaught_ex
   HLAT_CHECK(0 < options.max_message_bytes && options.max_message_bytes <= kMaxRequest, "messages of {} bytes", options.max_message_bytes);
   int threads = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "MPI_Init_thread");
-  if (threads < MPI_THREAD_MULTIPLE) fail("this MPI cannot be used from several threads (level {} of {})", threads, MPI_THREAD_MULTIPLE);
+  if (threads < MPI_THREAD_MULTIPLE)
+    fail<UsageError>("this MPI cannot be used from several threads (level {} of {})", threads, MPI_THREAD_MULTIPLE);
   check_tags();
-  world_ = MpiComm::make(MPI_COMM_WORLD, false, options, "world");
+  set_time_limit(options.time_limit_s);
+  world_ = MpiComm::make(MPI_COMM_WORLD, false, options, time_limit_s_, "world");
+}
+
+void MpiSession::set_time_limit(double seconds) { *time_limit_s_ = seconds; }
+
+void MpiSession::send_roll_call(const RollCall& message, int to) {
+  sent_.push_back(message);
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (MPI_Isend(&sent_.back(), 2, MPI_INT, to, kRollCallTag, MPI_COMM_WORLD, &request) == MPI_SUCCESS) MPI_Request_free(&request);
+}
+
+// Errors of MPI are left to those who wait for the peer: here they are one more rank that does not answer.
+void MpiSession::answer_roll_call(int number) {
+  int there = 0;
+  MPI_Status status;
+  while (MPI_Iprobe(MPI_ANY_SOURCE, kRollCallTag, MPI_COMM_WORLD, &there, &status) == MPI_SUCCESS && there != 0) {
+    RollCall got;
+    if (MPI_Recv(&got, 2, MPI_INT, status.MPI_SOURCE, kRollCallTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+    if (got.asks != 0)
+      send_roll_call({.asks = 0, .number = number}, status.MPI_SOURCE);
+    else if (static_cast<size_t>(status.MPI_SOURCE) < answers_.size())
+      answers_[static_cast<size_t>(status.MPI_SOURCE)] = got.number;
+  }
+}
+
+std::vector<int> MpiSession::call_roll(int number, double wait_s) {
+  answers_.assign(static_cast<size_t>(world_->size()), -1);
+  answers_[static_cast<size_t>(world_->rank())] = number;
+  for (int r = 0; r < world_->size(); ++r)
+    if (r != world_->rank()) send_roll_call({.asks = 1, .number = number}, r);
+  for (const auto end = Clock::now() + std::chrono::duration<double>(wait_s); Clock::now() < end;) {
+    answer_roll_call(number);
+    if (std::find(answers_.begin(), answers_.end(), -1) == answers_.end()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return answers_;
 }
 
 MpiSession::~MpiSession() {

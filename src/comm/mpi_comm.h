@@ -4,8 +4,11 @@
 // session's finalisation; mpirun then ends the other ranks.
 #pragma once
 
+#include <atomic>
 #include <cstdlib>
+#include <deque>
 #include <memory>
+#include <vector>
 
 #include "comm/comm.h"
 
@@ -25,10 +28,24 @@ class MpiSession {
   MpiSession& operator=(const MpiSession&) = delete;
 
   Comm& world() { return *world_; }
-  [[noreturn]] void abort(int code);  // ends all ranks
+  void set_time_limit(double seconds);  // of all groups, from now on
+  [[noreturn]] void abort(int code);    // ends all ranks
+
+  // A roll call, for one thread of each rank besides that which uses the groups. Answering costs a look for questions; calling asks all
+  // ranks and returns their numbers by rank, -1 where none came in time.
+  void answer_roll_call(int number);
+  std::vector<int> call_roll(int number, double wait_s);
 
  private:
+  struct RollCall {
+    int asks = 0, number = 0;
+  };
+  void send_roll_call(const RollCall& message, int to);
+
   [[maybe_unused]] int exceptions_;  // a build without MPI has no use for it
+  std::shared_ptr<std::atomic<double>> time_limit_s_ = std::make_shared<std::atomic<double>>(0);
+  std::vector<int> answers_;   // to the latest call
+  std::deque<RollCall> sent_;  // kept: MPI may read them later
   std::unique_ptr<Comm> world_;
 };
 

@@ -37,7 +37,7 @@ void StreamWatch::give_up(const std::string& why) {
 void StreamWatch::check() {
   if (!failed_) return;
   const std::lock_guard lock(mutex_);
-  fail("{}", reason_);
+  fail<FaultError>("{}", reason_);
 }
 
 void StreamWatch::fail_with(const std::string& why) {

@@ -40,7 +40,7 @@ class StreamWatch {
   void add(WatchedStream& stream);
   void remove(WatchedStream& stream);    // it is not looked at any more when this returns
   void give_up(const std::string& why);  // as if it had failed
-  void check();                          // Error with the reason after a failure
+  void check();                          // FaultError with the reason after a failure
 
  private:
   struct Seen {

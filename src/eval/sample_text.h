@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "data/tokenizer/tokenizer.h"
+#include "data/dataset.h"
 #include "model/executor.h"
 
 namespace hlat {
 
-// Up to `lines` texts (at most one per row of the micro-batch), drawn from the model's distribution, keyed by seed.
-// They start after `eos` and end with it.
-std::vector<std::string> sample_texts(Executor& executor, const Tokenizer& tokenizer, int32_t eos, int64_t lines);
+// Up to `lines` texts (at most one per row of the micro-batch), drawn from the model's distribution, keyed by seed. They start after the
+// end of a document and end with it. Collective over the replica; `data` is null on ranks that read no batches, which get no texts.
+std::vector<std::string> sample_texts(Executor& executor, const Dataset* data, int64_t lines);
 
 }  // namespace hlat

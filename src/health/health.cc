@@ -44,7 +44,8 @@ void Health::before_reduction(size_t bucket) const {
 }
 
 void Health::compare_gradients(const Replicas& r, int64_t step) const {
-  if (const auto words = r.difference(device_, "gradients")) fail("step {}: {}; the weights are those of step {}", step, *words, step - 1);
+  if (const auto words = r.difference(device_, "gradients"))
+    fail<NumericalError>("step {}: {}; the weights are those of step {}", step, *words, step - 1);
 }
 
 void Health::check_gradients(int64_t step) const {
@@ -53,13 +54,24 @@ void Health::check_gradients(int64_t step) const {
     for (size_t i = 0; i < dp_->items().size(); ++i) dp_->take(ops_, i, params_.grad(dp_->items()[i].param));
     compare_gradients(*dp_, step);
   }
-  if (const auto wrong = sums_->difference(ops_, device_)) fail("step {}: {}; the weights are those of step {}", step, *wrong, step - 1);
+  if (const auto wrong = sums_->difference(ops_, device_))
+    fail<NumericalError>("step {}: {}; the weights are those of step {}", step, *wrong, step - 1);
+}
+
+std::string Health::compared() const {
+  std::vector<std::string> parts;
+  for (const Replicas& r : shared_)
+    if (!r.items().empty()) parts.push_back(fmt::format("gradients and weights of {} tensors over {}", r.items().size(), r.axis()));
+  if (dp_ && !dp_->items().empty())
+    parts.push_back(
+        fmt::format("{}weights of {} tensors and the sums of gradients over dp", zero1_ ? "" : "gradients and ", dp_->items().size()));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 void Health::check_weights(int64_t step) const {
   const auto check = [&](const Replicas& r) {
     for (size_t i = 0; i < r.items().size(); ++i) r.take(ops_, i, Replicas::shared_rows(r.items()[i], params_.weight(r.items()[i].param)));
-    if (const auto words = r.difference(device_, "weights")) fail("step {}: {}", step, *words);
+    if (const auto words = r.difference(device_, "weights")) fail<NumericalError>("step {}: {}", step, *words);
   };
   for (const Replicas& r : shared_) check(r);
   check(*dp_);

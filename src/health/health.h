@@ -32,6 +32,8 @@ class Health {
   void before_reduction(size_t bucket) const;  // each bucket, complete but for the sum over dp
   void check_gradients(int64_t step) const;    // all are summed
   void check_weights(int64_t step) const;      // updated and gathered
+  // What these compare on this rank, for the log: "weights of 39 tensors and the sums of gradients over dp".
+  std::string compared() const;
 
  private:
   void compare_gradients(const Replicas& r, int64_t step) const;

@@ -24,6 +24,7 @@ class Replicas {
   Replicas(const Mesh& mesh, Axis axis, const ParamStore& params, std::vector<Item> items, Region& io);
 
   const std::vector<Item>& items() const { return items_; }
+  const std::string& axis() const { return comm_.name(); }
   // The rows of the item in a tensor of its parameter's shape: the weight or the gradient.
   static Tensor shared_rows(const Item& item, const Tensor& t) { return t.rows(item.first_row, t.dim(0)); }
   void take(Ops& ops, size_t item, const Tensor& rows) const;

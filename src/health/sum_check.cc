@@ -53,6 +53,7 @@ std::optional<std::string> SumCheck::difference(Ops& ops, Device& device) const 
   dp_.all_reduce(sums_);
   std::vector<double> sums(static_cast<size_t>(sums_.numel()));
   device.download(sums.data(), sums_);
+  dp_.check();  // a group that gave up lets the device go, with any values
   for (size_t i = 0; i < shares_.size(); ++i) {
     const ParamShare& p = shares_[i];
     const double* s = sums.data() + i * kColumns;

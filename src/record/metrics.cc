@@ -1,15 +1,24 @@
 #include "record/metrics.h"
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/json_text.h"
 
 namespace hlat {
+
+void put_number(nlohmann::ordered_json& object, const char* name, double value) {
+  object[name] = value;  // null where it is not finite
+  if (!std::isfinite(value)) object["not_finite"][name] = fmt::format("{}", value);
+}
 
 MetricsWriter::MetricsWriter(const std::filesystem::path& file) : file_(file, OutputFile::Mode::append) {}
 
 void MetricsWriter::write(const StepMetrics& m) {
   nlohmann::ordered_json line{{"step", m.step}, {"tokens", m.tokens}};
-  scalars(m, [&](const char* name, double value) { line[name] = value; });  // a non-finite value becomes null
-  file_.write(line.dump() + "\n");
+  scalars(m, [&](const char* name, double value) { put_number(line, name, value); });
+  file_.write(json_text(line) + "\n");
 }
 
 }  // namespace hlat

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 
 #include "base/file.h"
 
@@ -25,10 +27,8 @@ struct StepMetrics {
   double data_wait_s = 0;
   double comm_s = 0;       // communication of rank 0
   double comm_wait_s = 0;  // the part of it that computation waited for
-  // Of the held-out documents after this step; NaN: not looked at, not written.
-  double val_loss = std::numeric_limits<double>::quiet_NaN();
-  double val_ppl = std::numeric_limits<double>::quiet_NaN();
-  double val_bpb = std::numeric_limits<double>::quiet_NaN();  // bits per byte of text
+  // Of the held-out documents after this step; none: not looked at, not written.
+  std::optional<double> val_loss = {}, val_ppl = {}, val_bpb = {};  // bpb: bits per byte of text
 };
 
 // Calls visit(name, value) for every field that is recorded, step and tokens aside, in the order of the record.
@@ -46,17 +46,18 @@ void scalars(const StepMetrics& m, const Visit& visit) {
   visit("data_wait_s", m.data_wait_s);
   visit("comm_s", m.comm_s);
   visit("comm_wait_s", m.comm_wait_s);
-  if (m.val_loss == m.val_loss) {
-    visit("val_loss", m.val_loss);
-    visit("val_ppl", m.val_ppl);
-    visit("val_bpb", m.val_bpb);
-  }
+  if (m.val_loss) visit("val_loss", *m.val_loss);
+  if (m.val_ppl) visit("val_ppl", *m.val_ppl);
+  if (m.val_bpb) visit("val_bpb", *m.val_bpb);
 }
+
+// object[name] = value. JSON has no number that is not finite: such a value is null there, and "not_finite" says which it is.
+void put_number(nlohmann::ordered_json& object, const char* name, double value);
 
 class MetricsWriter {
  public:
   explicit MetricsWriter(const std::filesystem::path& file);  // appends
-  void write(const StepMetrics& m);                           // Error when the line cannot be stored, as on a full disk
+  void write(const StepMetrics& m);                           // FaultError when the line cannot be stored, as on a full disk
 
  private:
   OutputFile file_;

@@ -1,15 +1,10 @@
 #include "record/run_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace hlat {
 namespace fs = std::filesystem;
@@ -17,14 +12,14 @@ namespace {
 
 fs::path make_folder(const fs::path& dir) {
   std::error_code error;
-  if (fs::exists(dir, error) && !fs::is_directory(dir, error)) fail("run.dir {} is a file, not a folder", dir.string());
+  if (fs::exists(dir, error) && !fs::is_directory(dir, error)) fail<UsageError>("run.dir {} is a file, not a folder", dir.string());
   fs::create_directories(dir, error);
-  if (error) fail("cannot create the run folder {}: {}", dir.string(), error.message());
+  if (error) fail_storage(error.value(), "cannot create the run folder " + dir.string());
   return dir;
 }
 
 bool belongs_to_a_run(const std::string& name) {
-  return name == "config.yaml" || name == "metrics.jsonl" || name == "log.txt" || name.starts_with("events.");
+  return name == "config.yaml" || name == "metrics.jsonl" || name == "log.txt" || name.starts_with("events.out.");
 }
 
 // Moves files of an earlier run out of the way; returns where to, or an empty path.
@@ -40,36 +35,27 @@ fs::path set_aside(const fs::path& dir) try {
   for (const fs::path& file : old) fs::rename(file, to / file.filename());
   return to;
 } catch (const fs::filesystem_error& e) {
-  fail("cannot move the files of an earlier run in {} aside: {}", dir.string(), e.code().message());
+  fail_storage(e.code().value(), fmt::format("cannot move the files of an earlier run in {} aside", dir.string()));
 }
 
 double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
-FolderLock::FolderLock(const fs::path& folder) : fd_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (fd_ < 0) fail("cannot open the run folder {}: {}", folder.string(), std::strerror(errno));
-  // Some network file systems cannot lock a folder; then the guard is missing but the run is not refused.
-  if (flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    close(fd_);
-    fail("another run is writing to {}; choose another run.dir or stop it", folder.string());
-  }
-}
-
-FolderLock::~FolderLock() { close(fd_); }
-
-RunFolder::RunFolder(const fs::path& dir, std::string_view config_yaml, bool tensorboard)
+RunFolder::RunFolder(const fs::path& dir, std::string_view config_yaml, bool tensorboard, double lease_s, const FolderLease::Say& say)
     : dir_(make_folder(dir)),
-      lock_(dir_),
+      lease_(dir_, lease_s, say),
       moved_to_(set_aside(dir_)),
       log_(make_file_log(dir_ / "log.txt")),
       metrics_(dir_ / "metrics.jsonl") {
   OutputFile(dir_ / "config.yaml", OutputFile::Mode::create_new).write(config_yaml);
   if (tensorboard) events_.emplace(dir_, wall_time());
+  if (!lease_.taken_over().empty()) log_->warn("{}", lease_.taken_over());
   if (!moved_to_.empty()) log_->info("files of an earlier run were moved to {}", moved_to_.string());
 }
 
 void RunFolder::record(const StepMetrics& m) {
+  lease_.check();
   metrics_.write(m);
   if (events_) events_->write(m, wall_time());
 }

@@ -17,7 +17,7 @@ std::unique_ptr<Backend> make_cuda(const DeviceConfig& device, const Place& plac
   if (gpus > 0)
     return std::make_unique<CudaBackend>(
         CudaOptions{.device = place.local_rank % gpus, .cache_dir = user_cache_dir(), .deterministic = device.deterministic});
-  if (device.backend == "cuda") fail("device.backend = cuda: no GPU that a CUDA driver gives access to");
+  if (device.backend == "cuda") fail<UsageError>("device.backend = cuda: no GPU that a CUDA driver gives access to");
   return nullptr;
 }
 #else

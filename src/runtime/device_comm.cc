@@ -31,7 +31,7 @@ void check_asked(const Config& config, bool on_gpu, bool shared, bool missing, c
   if (shared)
     throw UsageError(
         "parallel.comm = nccl: NCCL refuses two ranks on one GPU; start one rank for each GPU, or set parallel.comm=auto or staged");
-  if (missing) fail("parallel.comm = nccl: {}", why.empty() ? "another rank cannot load NCCL" : why);
+  if (missing) fail<UsageError>("parallel.comm = nccl: {}", why.empty() ? "another rank cannot load NCCL" : why);
 }
 
 }  // namespace

@@ -43,20 +43,20 @@ std::optional<int> number(const Environment& env, const char* name, int lo) {
   if (!value) return std::nullopt;
   int n = 0;
   if (!read_integer(*value, n) || n < lo)
-    fail("environment variable {} = {}: must be an integer from {} to {}", name, *value, lo, kMaxRanks);
+    fail<UsageError>("environment variable {} = {}: must be an integer from {} to {}", name, *value, lo, kMaxRanks);
   return n;
 }
 
 void check_below(const char* name, int value, const char* limit_name, int limit) {
-  if (value >= limit) fail("environment variable {} = {}: must be less than {} ({})", name, value, limit_name, limit);
+  if (value >= limit) fail<UsageError>("environment variable {} = {}: must be less than {} ({})", name, value, limit_name, limit);
 }
 
 std::optional<Launch> read_launch(const Environment& env, const Names& n) {
   const std::optional<int> rank = number(env, n.rank, 0), ranks = number(env, n.ranks, 1);
   if (!rank && !ranks) return std::nullopt;
   if (!rank || !ranks)
-    fail("environment variable {} is set but {} is not: set both to join a launch, or neither", rank ? n.rank : n.ranks,
-         rank ? n.ranks : n.rank);
+    fail<UsageError>("environment variable {} is set but {} is not: set both to join a launch, or neither", rank ? n.rank : n.ranks,
+                     rank ? n.ranks : n.rank);
   check_below(n.rank, *rank, n.ranks, *ranks);
   return Launch{*rank, *ranks, n.by};
 }
@@ -66,7 +66,8 @@ bool in_slurm_step(const Environment& env) {
   const auto step = text(env, "SLURM_STEP_ID");
   if (!step) return false;
   int64_t id = 0;
-  if (!read_integer(*step, id) || id < 0) fail("environment variable SLURM_STEP_ID = {}: must be an integer of at least 0", *step);
+  if (!read_integer(*step, id) || id < 0)
+    fail<UsageError>("environment variable SLURM_STEP_ID = {}: must be an integer of at least 0", *step);
   return id < kFirstSpecialStep;
 }
 
@@ -74,7 +75,7 @@ std::optional<Launch> read_slurm(const Environment& env) {
   if (!in_slurm_step(env)) return std::nullopt;
   const char* size = text(env, "SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
   const std::optional<int> rank = number(env, "SLURM_PROCID", 0), ranks = number(env, size, 1);
-  if (!rank || !ranks) fail("environment variable SLURM_STEP_ID is set but {} is not", rank ? size : "SLURM_PROCID");
+  if (!rank || !ranks) fail<UsageError>("environment variable SLURM_STEP_ID is set but {} is not", rank ? size : "SLURM_PROCID");
   check_below("SLURM_PROCID", *rank, size, *ranks);
   return Launch{*rank, *ranks, "srun"};
 }
@@ -83,8 +84,8 @@ bool agree(const Launch& a, const Launch& b) { return a.rank == b.rank && a.rank
 
 void check_agree(const Launch& a, const Names& names, const Launch& b, std::string_view other) {
   if (!agree(a, b))
-    fail("environment variables {} = {} and {} = {} contradict {}, which started rank {} of {}: unset those that are left over", names.rank,
-         a.rank, names.ranks, a.ranks, other, b.rank, b.ranks);
+    fail<UsageError>("environment variables {} = {} and {} = {} contradict {}, which started rank {} of {}: unset those that are left over",
+                     names.rank, a.rank, names.ranks, a.ranks, other, b.rank, b.ranks);
 }
 
 std::optional<Launch> read_mpi(const Environment& env) {

@@ -18,7 +18,7 @@ struct Launch {
 // A variable's value, or null when it is not set; std::getenv is one.
 using Environment = std::function<const char*(const char*)>;
 
-// Throws Error, naming the variables, when they are malformed or contradict each other.
+// Throws UsageError, naming the variables, when they are malformed or contradict each other.
 Launch detect_launch(const Environment& env);
 
 // Several ranks talk through MPI. UsageError, with what to do, when their launcher gave MPI no way to meet: torchrun,

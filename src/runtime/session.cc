@@ -26,6 +26,16 @@ Session::~Session() = default;
 
 std::string Session::where() const { return fmt::format("rank {} of {} on {}", world_->rank(), world_->size(), host_); }
 
+void Session::set_time_limit(double seconds) {
+  if (mpi_) mpi_->set_time_limit(seconds);
+}
+
+void Session::answer_roll_call(int number) {
+  if (mpi_) mpi_->answer_roll_call(number);
+}
+
+std::vector<int> Session::call_roll(int number, double wait_s) { return mpi_ ? mpi_->call_roll(number, wait_s) : std::vector{number}; }
+
 void Session::abort(int code) {
   if (mpi_) mpi_->abort(code);
   std::_Exit(code);

@@ -32,6 +32,11 @@ class Session {
 
   [[noreturn]] void abort(int code);  // ends all ranks
 
+  void set_time_limit(double seconds);  // how long a rank waits for a silent peer, from now on
+  // See MpiSession: for the thread of a StartWatch.
+  void answer_roll_call(int number);
+  std::vector<int> call_roll(int number, double wait_s);
+
  private:
   std::unique_ptr<MpiSession> mpi_;
   std::unique_ptr<Comm> self_;

@@ -175,12 +175,14 @@ void TrainStep::check_finite(int64_t step, double loss, double grad_sq) const {
   for (size_t i = 0; i < std::min<size_t>(names.size(), 5); ++i) bad += (i == 0 ? "" : ", ") + names[i];
   if (names.size() > 5) bad += fmt::format(" and {} more", names.size() - 5);
   const bool elsewhere = names.empty() && !std::isfinite(grad_sq);
-  fail("at step {} {} ({}); the weights are those of step {}", step,
-       std::isfinite(loss) ? "a gradient is not finite" : fmt::format("the loss is {}", loss),
-       !names.empty() ? "gradient of " + bad
-       : elsewhere    ? "the gradients of this rank are finite, those of another are not"
-                      : "all gradients are finite",
-       step - 1);
+  // Finite gradients have made a finite clipping factor, and the update was done.
+  const int64_t weights_of = std::isfinite(grad_sq) ? step : step - 1;
+  fail<NumericalError>("at step {} {} ({}); the weights are those of step {}", step,
+                       std::isfinite(loss) ? "a gradient is not finite" : fmt::format("the loss is {}", loss),
+                       !names.empty() ? "gradient of " + bad
+                       : elsewhere    ? "the gradients of this rank are finite, those of another are not"
+                                      : "all gradients are finite",
+                       weights_of);
 }
 
 }  // namespace hlat

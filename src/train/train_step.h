@@ -31,6 +31,7 @@ class TrainStep {
   StepResult run(int64_t step, double lr, BatchSource* source, bool check = true);
 
   int64_t micros() const { return micros_; }
+  std::string compared() const { return health_.compared(); }  // by a step with StepResult::checked
   Executor& executor() const { return executor_; }
 
  private:

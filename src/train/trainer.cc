@@ -1,10 +1,11 @@
 #include "train/trainer.h"
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 
 #include "base/format.h"
-#include "eval/sample_text.h"
+#include "comm/host_exchange.h"
 #include "optim/learning_rate.h"
 
 namespace hlat {
@@ -20,20 +21,20 @@ class Means {
   Means(int64_t done, int64_t steps) : last_(std::max<int64_t>(1, std::min<int64_t>(20, steps / 20))), done_(done), steps_(steps) {}
 
   void add(const StepMetrics& m, int64_t tokens) {
+    latest_loss_ = m.loss;
     if (m.step > steps_ - last_) loss_ += m.loss, ++losses_;
     if (m.step > done_ + 1 || steps_ == done_ + 1) seconds_ += m.step_s, tokens_ += tokens, data_wait_s_ += m.data_wait_s;
   }
   void finish(TrainSummary& s) const {
-    s.steps = steps_;
-    s.loss = loss_ / static_cast<double>(losses_);
-    s.loss_steps = losses_;
+    s.loss = losses_ > 0 ? loss_ / static_cast<double>(losses_) : latest_loss_;  // none of the last ones: a signal came before them
+    s.loss_steps = std::max<int64_t>(losses_, 1);
     s.data_wait_s = data_wait_s_;
     s.tokens_per_s = static_cast<double>(tokens_) / seconds_;
   }
 
  private:
   int64_t last_, done_, steps_, losses_ = 0;
-  double loss_ = 0, seconds_ = 0, data_wait_s_ = 0;
+  double loss_ = 0, latest_loss_ = 0, seconds_ = 0, data_wait_s_ = 0;
   int64_t tokens_ = 0;
 };
 
@@ -56,6 +57,13 @@ class ShownSource final : public BatchSource {
   std::optional<double> sum_;
 };
 
+// The largest of all ranks' values, on all of them.
+int max_over(const Mesh& mesh, int value) {
+  for (const Axis axis : {Axis::tp, Axis::dp, Axis::pp})
+    for (const int other : all_gather_values(mesh.along(axis), value)) value = std::max(value, other);
+  return value;
+}
+
 // One rank's run: what lives from the first step of a process to its last.
 class Trainer {
  public:
@@ -74,11 +82,12 @@ class Trainer {
     batches_ = std::make_unique<TrainBatches>(*setup.data, own, state.data);
   }
 
-  void advance(TrainState& state) {
+  // Returns the signal that ends the run after this step, the same on all ranks; 0: none.
+  int advance(TrainState& state) {
     const auto begin = Clock::now();
     const int64_t step = state.step + 1;
-    const int64_t end = config_.optim.schedule_steps > 0 ? config_.optim.schedule_steps : config_.train.steps;
-    const double lr = learning_rate(config_.optim, step, end);
+    const int64_t schedule_end = config_.optim.schedule_steps > 0 ? config_.optim.schedule_steps : config_.train.steps;
+    const double lr = learning_rate(config_.optim, step, schedule_end);
     std::optional<ShownSource> source;
     if (batches_ != nullptr) source.emplace(*batches_, setup_.progress, step_.micros());
     const StepResult r = step_.run(step, lr, source ? &*source : nullptr);
@@ -87,20 +96,25 @@ class Trainer {
       m.floor = sum_over(mesh_.along(Axis::dp), *source->entropy()) / static_cast<double>(step_.micros() * mesh_.shape().dp);
     const bool validates = validates_after(step);
     if (validates) {
-      const ValidationResult v = validated_ = validation_->run(setup_.model.executor());
+      const ValidationResult v = *(validated_ = validation_->run(setup_.model.executor()));
       m.val_loss = v.loss, m.val_ppl = v.perplexity, m.val_bpb = v.bits_per_byte;
     }
+    // Comes back when all ranks have done this step, and passed its checks.
+    const int end = max_over(mesh_, setup_.end_signal ? setup_.end_signal() : 0);
     record(m, r.checked);
     means_.add(m, tokens_per_step());
     state.step = step;
     if (batches_ != nullptr) state.data = batches_->position();
     if (first_ || validates) setup_.plan.check_used(setup_.model.high_water(), mesh_);
     if (std::exchange(first_, false)) tell_memory(step);
+    return end;
   }
 
-  TrainSummary finish() {
+  TrainSummary finish(const TrainState& state, int ended_by) {
     if (setup_.progress != nullptr) setup_.progress->finish();
     TrainSummary s;
+    s.steps = state.step;
+    s.ended_by = ended_by;
     means_.finish(s);
     s.mfu = s.tokens_per_s * setup_.plan.flops_per_token / peak_flops_;
     s.hfu = s.tokens_per_s / static_cast<double>(tokens_per_step()) * executed_flops_ / peak_flops_;
@@ -110,8 +124,6 @@ class Trainer {
     if (setup_.data == nullptr) return s;
     s.floor = setup_.data->floor();
     s.ledger = batches_->ledger([&](double v) { return sum_over(mesh_.along(Axis::dp), v); });
-    if (setup_.folder != nullptr && mesh_.shape().tp == 1 && mesh_.shape().pp == 1)
-      s.samples = sample_texts(setup_.model.executor(), setup_.data->tokenizer(), setup_.data->special().eos, config_.run.sample_lines);
     return s;
   }
 
@@ -141,9 +153,11 @@ class Trainer {
 
   void record(const StepMetrics& m, bool checked) {
     if (setup_.folder != nullptr) setup_.folder->record(m);
-    // The sums over the mesh since the check end only when all ranks have passed it.
     if (setup_.folder != nullptr && checked)
-      setup_.folder->log().info("step {}: the replicas on {} ranks hold equal weights and gradients", m.step, mesh_.shape().ranks());
+      setup_.folder->log().info("step {}: equal on all {} ranks with their peers; rank 0 compared {}", m.step, mesh_.shape().ranks(),
+                                step_.compared());
+    if (setup_.folder != nullptr && m.val_loss && !std::isfinite(*m.val_loss))
+      setup_.folder->log().warn("step {}: the loss of the held-out documents is {}", m.step, *m.val_loss);
     if (setup_.progress != nullptr) setup_.progress->step(m);
   }
 
@@ -164,9 +178,9 @@ class Trainer {
   std::optional<Validation> validation_;
   std::unique_ptr<TrainBatches> batches_;
   Means means_;
-  double executed_flops_, peak_flops_;  // of all ranks
-  ValidationResult validated_;          // the latest
-  bool first_ = true;                   // the next step is the first of this process
+  double executed_flops_, peak_flops_;         // of all ranks
+  std::optional<ValidationResult> validated_;  // the latest
+  bool first_ = true;                          // the next step is the first of this process
 };
 
 }  // namespace
@@ -174,11 +188,13 @@ class Trainer {
 TrainSummary train(const Config& config, const TrainSetup& setup, TrainState& state, int64_t& step) {
   const auto start = Clock::now();
   Trainer trainer(config, setup, state);
-  while (state.step < config.train.steps) {
-    step = state.step + 1;
-    trainer.advance(state);
+  int ended_by = 0;
+  while (state.step < config.train.steps && ended_by == 0) {
+    std::atomic_ref(step).store(state.step + 1);
+    ended_by = trainer.advance(state);
   }
-  TrainSummary summary = trainer.finish();
+  if (state.step >= config.train.steps) ended_by = 0;
+  TrainSummary summary = trainer.finish(state, ended_by);
   summary.seconds = seconds_between(start, Clock::now());
   return summary;
 }

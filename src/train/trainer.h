@@ -1,8 +1,8 @@
 // The training loop: steps from a state on, records, and a summary at the end.
 #pragma once
 
+#include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "data/data_state.h"
@@ -31,10 +31,14 @@ struct TrainSetup {
   // Rank 0 shows and records; other ranks have neither.
   RunFolder* folder = nullptr;
   Progress* progress = nullptr;
+  // Asked after every step: the signal that wants this process to end, 0 for none. All ranks end together after the step in which any has
+  // one.
+  std::function<int()> end_signal = {};
 };
 
 struct TrainSummary {
-  int64_t steps = 0;
+  int64_t steps = 0;            // done in all
+  int ended_by = 0;             // the signal that ended it before its last step; 0: none
   double loss = 0;              // mean over the last steps
   int64_t loss_steps = 0;       // how many those are
   std::optional<double> floor;  // entropy of the corpus, nats per token, where it is known
@@ -42,14 +46,14 @@ struct TrainSummary {
   double mfu = 0, hfu = 0;
   double seconds = 0;
   MemoryPlan planned, used;
-  double data_wait_s = 0;  // over all steps but the first of this process
-  ValidationResult validation;
+  double data_wait_s = 0;                      // over all steps but the first of this process
+  std::optional<ValidationResult> validation;  // the latest; none: nothing is held out, or it ended before
   Ledger ledger;
-  std::vector<std::string> samples;
 };
 
-// Trains from `state` to config.train.steps on this rank of the mesh. Memory use is compared with the plan in the first step of every
-// process: a difference is a bug and ends the run. `step` is the step under way, for whoever reports a failure.
+// Trains from `state` to config.train.steps, or until a signal ends it, on this rank of the mesh. Memory use is compared with the plan in
+// the first step of every process: a difference is a bug and ends the run. `step` is the step under way, for whoever reports a failure,
+// from any thread (std::atomic_ref).
 TrainSummary train(const Config& config, const TrainSetup& setup, TrainState& state, int64_t& step);
 
 }  // namespace hlat

@@ -36,12 +36,33 @@ TEST(Failures, AKilledRankEndsTheJob) {
   EXPECT_TRUE(job.ranks().empty());
 }
 
+// The survivor that records it: rank 0, or another when rank 0 itself is gone.
+TEST(Failures, AKilledRankIsNamedInTheRunFolder) {
+  for (const int victim : {1, 0}) {
+    Job job(2, endless());
+    job.await_step(1);
+    kill(job.ranks().at(victim), SIGKILL);
+    const RunResult r = job.wait(kSoon);
+    EXPECT_EQ(r.exit_code, 128 + SIGKILL);
+    const auto events = job.events();
+    ASSERT_EQ(events.size(), 3u) << r.err;
+    EXPECT_EQ(events[1]["kind"], "fault");
+    EXPECT_EQ(events[1]["missing"], nlohmann::json({victim}));
+    EXPECT_EQ(events[1]["rank"], 1 - victim);
+    EXPECT_GE(events[1]["step"], 1);
+    EXPECT_EQ(events[2]["kind"], "end");
+    EXPECT_NE(job.log().find("rank " + std::to_string(victim) + " is gone"), std::string::npos) << job.log();
+  }
+}
+
 TEST(Failures, AStoppedRankIsNamedAfterTheTimeLimit) {
   Job job(4, endless({"parallel.tp=2", "parallel.timeout_s=3"}));
   job.await_step(1);
   kill(job.ranks().at(3), SIGSTOP);
   const RunResult r = job.wait(3 + kSoon);
-  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_EQ(r.exit_code, 4) << r.err;
+  EXPECT_NE(job.log().find("waited 3 s for rank 1, rank 3 of the job"), std::string::npos) << job.log();
+  EXPECT_NE(job.log().find("on this host rank 3 (process "), std::string::npos) << job.log();
   // Ranks 2 and 3 are a tp group, 1 and 3 a dp group; which of them waits first depends on where rank 3 was.
   EXPECT_NE(r.err.find("waited 3 s for rank 1, rank 3 of the job"), std::string::npos) << r.err;
   const bool by_tp = r.err.find("hlat: rank 2 of 4 on ") != std::string::npos && r.err.find(": tp ") != std::string::npos;
@@ -56,7 +77,12 @@ TEST(Failures, ARankThatCannotWriteSaysSo) {
   const rlimit limit{.rlim_cur = 2000, .rlim_max = 2000};  // bytes of a file: a few lines of metrics
   ASSERT_EQ(prlimit(job.ranks().at(0), RLIMIT_FSIZE, &limit, nullptr), 0);
   const RunResult r = job.wait(kSoon);
-  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_EQ(r.exit_code, 4) << r.err;
+  const std::string written = slurp(job.dir().path("run/metrics.jsonl"));
+  EXPECT_TRUE(written.ends_with("}\n")) << written.substr(written.rfind('\n', written.size() - 2) + 1);
+  EXPECT_EQ(job.events().back()["exit_code"], 4);
+  EXPECT_EQ(job.events().back()["step"], job.metrics().back()["step"].get<int64_t>() + 1);
+  EXPECT_NE(job.log().find("run/metrics.jsonl: File too large; it ends with its last whole record"), std::string::npos) << job.log();
   EXPECT_EQ(count(r.err, "hlat: rank 0 of 4 on "), 1u) << r.err;
   EXPECT_NE(r.err.find(", step "), std::string::npos) << r.err;
   EXPECT_NE(r.err.find("run/metrics.jsonl: File too large"), std::string::npos) << r.err;
@@ -66,7 +92,7 @@ TEST(Failures, ARankThatCannotWriteSaysSo) {
 TEST(Failures, ARunFolderThatCannotBeMadeIsToldOnce) {
   Job job(2, tiny_run({"run.dir=tiny.yaml"}));
   const RunResult r = job.wait();
-  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_EQ(r.exit_code, 2) << r.err;
   EXPECT_EQ(count(r.err, "run.dir tiny.yaml is a file, not a folder"), 1u) << r.err;
 }
 

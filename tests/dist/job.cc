@@ -114,8 +114,10 @@ RunResult Job::wait(double limit_s) {
           .err = slurp(dir_.path("stderr"))};
 }
 
-std::vector<nlohmann::json> Job::metrics() const {
-  std::ifstream in(dir_.path("run/metrics.jsonl"));
+std::string Job::log() const { return slurp(dir_.path("run/log.txt")); }
+
+std::vector<nlohmann::json> Job::lines(const std::string& file) const {
+  std::ifstream in(dir_.path("run/" + file));
   std::vector<nlohmann::json> lines;
   for (std::string line; std::getline(in, line) && !in.eof();)
     lines.push_back(nlohmann::json::parse(line));  // the last may be half written

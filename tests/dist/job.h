@@ -25,12 +25,17 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   const TempDir& dir() const { return dir_; }
-  std::map<int, pid_t> ranks() const;           // the living processes of hlat
-  void await_step(int64_t step) const;          // until the metrics of run folder "run" hold it; throws after a minute
-  RunResult wait(double limit_s = 60);          // throws when the job does not end in time
-  std::vector<nlohmann::json> metrics() const;  // of run folder "run"
+  pid_t pid() const { return pid_; }    // of mpirun; without ranks, of hlat
+  std::map<int, pid_t> ranks() const;   // the living processes of hlat
+  void await_step(int64_t step) const;  // until the metrics of run folder "run" hold it; throws after a minute
+  RunResult wait(double limit_s = 60);  // throws when the job does not end in time
+  std::vector<nlohmann::json> metrics() const { return lines("metrics.jsonl"); }  // of run folder "run"
+  std::vector<nlohmann::json> events() const { return lines("events.jsonl"); }
+  std::string log() const;
 
  private:
+  std::vector<nlohmann::json> lines(const std::string& file) const;  // whole ones
+
   TempDir dir_;
   pid_t pid_ = -1;  // of mpirun; -1: it has ended
 };

@@ -58,7 +58,7 @@ TEST(CliTrain, LeavesARunFolderAndASummary) {
   const RunResult again = run_binary({"config", "--config", dir.path("run/config.yaml")});
   EXPECT_EQ(again.out, slurp(dir.path("run/config.yaml"))) << "the record is the resolved config";
   bool events = false;
-  for (const auto& f : fs::directory_iterator(dir.path("run"))) events = events || f.path().filename().string().starts_with("events.");
+  for (const auto& f : fs::directory_iterator(dir.path("run"))) events = events || f.path().filename().string().starts_with("events.out.");
   EXPECT_TRUE(events);
   EXPECT_NE(slurp(dir.path("run/log.txt")).find("equals the plan"), std::string::npos);
 }
@@ -128,7 +128,7 @@ TEST(CliTrain, RefusesWhatDoesNotFitAndSaysWhatToChange) {
   const RunResult r =
       run_binary({"train", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "data.embedded=true", "train.global_batch=2",
                   "parallel.tp=1", "parallel.pp=1", "parallel.dp=auto", "run.dir=" + dir.path("run")});
-  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_EQ(r.exit_code, 2);
   EXPECT_NE(r.err.find("does not fit on this machine"), std::string::npos) << r.err;
   EXPECT_NE(r.err.find("train.recompute=full"), std::string::npos) << r.err;
   EXPECT_FALSE(fs::exists(dir.path("run")));
@@ -138,7 +138,7 @@ TEST(CliTrain, AFolderThatCannotBeMadeIsNamed) {
   const TempDir dir;
   const std::string file = dir.write("file", "x");
   const RunResult r = run_binary(short_run(file));
-  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_EQ(r.exit_code, 2);
   EXPECT_NE(r.err.find(file), std::string::npos) << r.err;
 }
 

@@ -40,6 +40,41 @@ INSTANTIATE_TEST_SUITE_P(Layouts, EvaluateLayouts,
                                          Layout{.dp = 2, .precision = PrecisionKind::bf16_sr}),
                          [](const auto& i) { return i.param.name(); });
 
+// Hands everything on, until its group is said to have given up, as NCCL's does: operations then return with any values.
+class AbortedComm final : public Comm {
+ public:
+  AbortedComm(std::unique_ptr<Comm> inner, const bool& aborted)
+      : Comm(inner->rank(), inner->size(), inner->name()), inner_(std::move(inner)), aborted_(aborted) {}
+  std::unique_ptr<Comm> split(int color, int key, std::string name) override { return inner_->split(color, key, std::move(name)); }
+  void check() override {
+    if (aborted_) fail<FaultError>("the group gave up");
+  }
+
+ protected:
+  uint64_t start_send(const void*, size_t, int, int) override { return 1; }
+  uint64_t start_recv(void*, size_t, int, int) override { return 1; }
+  void finish(uint64_t) override {}
+
+ private:
+  std::unique_ptr<Comm> inner_;
+  const bool& aborted_;
+};
+
+TEST(Evaluate, ALossAfterAnAbortIsAnErrorAndNotANumber) {
+  const Config config = with_one_rank(tiny_config());
+  SelfComm world;
+  const auto backend = cpu_device().make();
+  Assembly assembly(config, *backend, world, 1);
+  bool aborted = false;
+  PlacedModel& model =
+      assembly.build([&](std::unique_ptr<Comm> inner) { return std::make_unique<AbortedComm>(std::move(inner), aborted); });
+  model.executor().init_weights();
+  RandomRows rows(config);
+  EXPECT_NO_THROW(mean_loss(model.executor(), 2, &rows));
+  aborted = true;
+  EXPECT_THROW(mean_loss(model.executor(), 2, &rows), FaultError);
+}
+
 TEST(Evaluate, TakesAnyWholeNumberOfMicroBatches) {
   const Config config = tiny_config();
   RealRun run(config);

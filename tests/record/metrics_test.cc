@@ -100,6 +100,20 @@ TEST(Metrics, UnknownFloorIsLeftOutAndNonFiniteValuesAreNull) {
   EXPECT_FALSE(line.contains("floor"));
   EXPECT_TRUE(line.at("loss").is_null());
   EXPECT_TRUE(line.at("grad_norm").is_null());
+  EXPECT_EQ(line.at("not_finite"), nlohmann::json({{"loss", "nan"}, {"grad_norm", "inf"}}));
+}
+
+TEST(Metrics, ANanOfTheHeldOutDocumentsIsNotTheSameAsNotLooking) {
+  TempFolder folder;
+  StepMetrics m = sample(1);
+  MetricsWriter(folder.path / "m").write(m);
+  m.val_loss = std::nan("");
+  MetricsWriter(folder.path / "m").write(m);
+  const auto lines = read_lines(folder.path / "m");
+  EXPECT_FALSE(lines.at(0).contains("val_loss"));
+  EXPECT_FALSE(lines.at(0).contains("not_finite"));
+  EXPECT_TRUE(lines.at(1).at("val_loss").is_null());
+  EXPECT_EQ(lines.at(1).at("not_finite").at("val_loss"), "nan");
 }
 
 TEST(Metrics, ErrorsNameTheFileAndTheReason) {

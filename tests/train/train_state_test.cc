@@ -51,6 +51,19 @@ struct Process {
   }
 };
 
+TEST(TrainState, ASignalEndsTheRunAfterTheStepUnderWay) {
+  Process process(story_config(6));
+  int64_t step = 0, asked = 0;
+  const Dataset data(process.model.executor().config(), 1);
+  TrainSetup setup{.plan = process.assembly.plan(), .peak_flops = 1, .model = process.model, .data = &data};
+  setup.end_signal = [&] { return ++asked == 2 ? 15 : 0; };
+  const TrainSummary s = train(process.model.executor().config(), setup, process.state, step);
+  EXPECT_EQ(s.ended_by, 15);
+  EXPECT_EQ(s.steps, 2);
+  EXPECT_EQ(process.state.step, 2);
+  EXPECT_EQ(s.loss_steps, 1) << "the loss of the latest step";
+}
+
 TEST(TrainState, ARunInTwoPartsIsTheRun) {
   Process whole(story_config(6)), first(story_config(3));
   const TrainSummary once = whole.train_to_end();

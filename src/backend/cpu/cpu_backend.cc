@@ -40,7 +40,7 @@ CpuDevice::~CpuDevice() {
 std::byte* CpuDevice::allocate(size_t bytes) {
   const size_t size = block_size(bytes);
   void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) fail("cannot allocate {} bytes: {}", bytes, std::strerror(errno));
+  if (p == MAP_FAILED) fail<UsageError>("cannot allocate {} bytes: {}", bytes, std::strerror(errno));
   madvise(p, size, MADV_HUGEPAGE);  // a refusal costs speed only
   auto* base = static_cast<std::byte*>(p);
   const size_t skip = (kHugePage - reinterpret_cast<uintptr_t>(base) % kHugePage) % kHugePage;

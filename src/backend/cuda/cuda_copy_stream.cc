@@ -27,7 +27,7 @@ std::byte* CudaCopyStream::allocate_pinned(size_t bytes) {
   const cudaError_t status = cudaHostAlloc(&p, bytes, cudaHostAllocDefault);
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    fail("no room for {} of pinned host memory", format_bytes(bytes));
+    fail<UsageError>("no room for {} of pinned host memory", format_bytes(bytes));
   }
   HLAT_CUDA(status);
   return static_cast<std::byte*>(p);

@@ -35,7 +35,7 @@ std::byte* CudaDevice::allocate(size_t bytes) {
   const cudaError_t status = host_visible_ ? cudaHostAlloc(&p, bytes, cudaHostAllocMapped) : cudaMalloc(&p, bytes);
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    fail("GPU {} has no room for {}: {} are free", index_, format_bytes(bytes), format_bytes(memory_available()));
+    fail<UsageError>("GPU {} has no room for {}: {} are free", index_, format_bytes(bytes), format_bytes(memory_available()));
   }
   HLAT_CUDA(status);
   return static_cast<std::byte*>(p);

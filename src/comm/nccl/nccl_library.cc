@@ -35,7 +35,7 @@ const Nccl* Nccl::find(std::string& why) {
 const Nccl& Nccl::get() {
   std::string why;
   const Nccl* table = find(why);
-  if (table == nullptr) fail("no NCCL: {}", why);
+  if (table == nullptr) fail<UsageError>("no NCCL: {}", why);
   return *table;
 }
 

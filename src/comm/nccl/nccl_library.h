@@ -39,7 +39,7 @@ struct Nccl {
 };
 
 inline void nccl_check(ncclResult_t status, const char* call, const char* file, int line) {
-  if (status != ncclSuccess) fail("NCCL: {} in {}, {}:{}", Nccl::get().GetErrorString(status), call, file, line);
+  if (status != ncclSuccess) fail<FaultError>("NCCL: {} in {}, {}:{}", Nccl::get().GetErrorString(status), call, file, line);
 }
 
 }  // namespace hlat

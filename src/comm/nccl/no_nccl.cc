@@ -10,7 +10,7 @@ bool NcclRank::available(std::string& why) {
   return false;
 }
 
-NcclRank::NcclRank(const NcclOptions& /*options*/) { fail("this hlat was built without NCCL"); }
+NcclRank::NcclRank(const NcclOptions& /*options*/) { fail<UsageError>("this hlat was built without NCCL"); }
 NcclRank::~NcclRank() = default;
 std::unique_ptr<Comm> NcclRank::make(std::unique_ptr<Comm> host) { return host; }
 std::string NcclRank::describe() const { return {}; }

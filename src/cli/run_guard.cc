@@ -1,0 +1,156 @@
+#include "cli/run_guard.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "base/machine.h"
+#include "base/rng.h"
+#include "cli/exit_code.h"
+#include "cli/print.h"
+#include "cli/version.h"
+#include "config/print.h"
+
+namespace hlat {
+
+namespace {
+
+constexpr double kDefaultStartTimeout = 3600;
+// The watch of the start-up speaks first; a wait of its own ends a rank whose watch does not.
+constexpr double kAfterWatch = 60;
+constexpr std::chrono::seconds kAfterRank0{1};
+
+const char* variable(const char* name) { return std::getenv(name); }
+
+double first_limit() {
+  const char* text = variable("HLAT_START_TIMEOUT_S");
+  if (text == nullptr || *text == 0) return kDefaultStartTimeout;
+  char* end = nullptr;
+  const double value = std::strtod(text, &end);
+  if (*end != 0 || !(value > 0)) fail<UsageError>("environment variable HLAT_START_TIMEOUT_S = {}: must be a number above 0", text);
+  return value;
+}
+
+std::string where(const Launch& launch) {
+  return launch.ranks == 1 ? "" : fmt::format("rank {} of {} on {}: ", launch.rank, launch.ranks, host_name());
+}
+
+}  // namespace
+
+RunGuard::RunGuard(const Launch& launch) : launch_(launch) {
+  std::signal(SIGPIPE, SIG_IGN);  // see cli/print.h
+  signals_.emplace([this](const EndSignals::Signal& signal) { answer(signal); });
+  start_.emplace(launch, first_limit(), [this](const std::string& words) { start_took_too_long(words); });
+}
+
+void RunGuard::configure(const Config& config) {
+  config_ = config;
+  start_->set_limit(static_cast<double>(config.parallel.start_timeout_s));
+  const std::lock_guard lock(mutex_);
+  journal_.emplace(JournalOrigin{
+      .rank = launch_.rank, .ranks = launch_.ranks, .config = fmt::format("{:016x}", hash_name(to_yaml(config))), .version = version()});
+}
+
+void RunGuard::meet(Session& session) {
+  session.set_time_limit(static_cast<double>(config_.parallel.start_timeout_s) + kAfterWatch);
+  start_->use(session);
+  const std::lock_guard lock(mutex_);
+  session_ = &session;
+}
+
+void RunGuard::part() {
+  start_->finish();
+  const std::lock_guard lock(mutex_);
+  session_ = nullptr;
+}
+
+RunFolder& RunGuard::open(std::unique_ptr<RunFolder> folder) {
+  journal_->open(folder->dir(), folder->shared_log());
+  const std::lock_guard lock(mutex_);
+  folder_ = std::move(folder);
+  return *folder_;
+}
+
+void RunGuard::join(uint64_t token) { journal_->join(config_.run.dir, token); }
+
+int RunGuard::end_signal() {
+  if (!start_->phase().empty()) {
+    start_->finish();
+    const std::lock_guard lock(mutex_);
+    if (session_ != nullptr) session_->set_time_limit(static_cast<double>(config_.parallel.timeout_s));
+  }
+  return signals_->asked();
+}
+
+void RunGuard::ended(const std::string& reason, int exit_code) {
+  if (journal_) journal_->end(now_at(), reason, exit_code);
+  const std::lock_guard lock(mutex_);
+  if (folder_ != nullptr) folder_->lease().release();
+}
+
+// A failure of all ranks is recorded by rank 0 alone, which then gives the folder back: the others find it so, unless it has none.
+std::string RunGuard::failed(const std::exception& e, int exit_code) {
+  const Absent gone = exit_code == kFault ? absent() : Absent{};
+  const std::string more = gone.words.empty() ? "" : "; on this host " + gone.words;
+  if (launch_.rank != 0) std::this_thread::sleep_for(kAfterRank0);
+  ended(e.what() + more, exit_code);
+  return more;
+}
+
+Absent RunGuard::absent() const {
+  const std::lock_guard lock(mutex_);
+  if (session_ == nullptr || launch_.ranks == 1) return {};
+  return absent_ranks(job_processes(variable), session_->ranks_on_host());
+}
+
+void RunGuard::answer(const EndSignals::Signal& signal) {
+  const int64_t at = now_at();
+  const bool launcher = signal.sender == getppid() && launch_.ranks > 1;
+  const std::string from = signal.sender == 0 ? "" : fmt::format(" from process {}{}", signal.sender, launcher ? ", the launcher" : "");
+  const std::string what = signal_name(signal.number) + from;
+  const bool speaks = launch_.rank == 0 || !launcher;
+  if (at == 0) {
+    const std::string phase = start_->phase();
+    end_now(fmt::format("{} during start-up{}", what, phase.empty() ? "" : ", " + phase), kEndedBySignal + signal.number, speaks);
+  }
+  if (!signal.first) end_now(fmt::format("{}, the second signal, at step {}", what, at), kEndedBySignal + signal.number, speaks);
+  if (const Absent gone = absent(); launcher && !gone.ranks.empty()) {
+    const auto living = job_processes(variable);
+    if (living.empty() || living.begin()->first != launch_.rank) return;
+    const std::string reason = fmt::format("{} on {}; {}", gone.words, host_name(), what);
+    journal_->fault(at, reason, gone.ranks);
+    journal_->end(at, reason, kFault);
+    print_err(fmt::format("hlat: {}step {}: {}\n", where(launch_), at, reason));
+    return;  // the step under way waits for a rank that is gone: the launcher's next signal ends this one
+  }
+  if (launch_.rank != 0) return;
+  journal_->signal(at, what);
+  print_err(fmt::format("\nhlat: {}: the run ends after step {}; a second signal ends it at once\n", what, at));
+}
+
+void RunGuard::start_took_too_long(const std::string& words) { end_now(words, kFault, true); }
+
+void RunGuard::end_now(const std::string& reason, int exit_code, bool speaks) {
+  ended(reason, exit_code);
+  if (speaks) print_err(fmt::format("\nhlat: {}{}\n", where(launch_), reason));
+  Session* session = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    session = session_;
+  }
+  if (session != nullptr && launch_.ranks > 1 && exit_code == kFault) {
+    // Ends ranks that the launcher would leave alone, where MPI still can.
+    std::thread([exit_code] {
+      std::this_thread::sleep_for(std::chrono::seconds(5));
+      std::_Exit(exit_code);
+    }).detach();
+    session->abort(exit_code);
+  }
+  std::_Exit(exit_code);
+}
+
+}  // namespace hlat

@@ -1,0 +1,69 @@
+// What can end a run from outside the thread that trains: signals, a start-up that takes too long, a peer that died. Each is told on
+// stderr, in the run folder's log.txt and in events.jsonl, as is how the run ended by itself.
+//
+//   first signal    before the first step: ends at once. Later: all ranks end after the step under way, as end_signal() has them agree
+//   second signal   ends at once
+//   SIGTERM while a rank of this host is gone: the launcher ends the job because of it; the lowest rank that lives records who is missing
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/signals.h"
+#include "config/config.h"
+#include "record/run_folder.h"
+#include "record/run_journal.h"
+#include "runtime/job_processes.h"
+#include "runtime/session.h"
+#include "runtime/start_watch.h"
+
+namespace hlat {
+
+class RunGuard {
+ public:
+  // Before any other thread is started. Until the config is known the start-up has HLAT_START_TIMEOUT_S seconds, else 3600, for a phase.
+  explicit RunGuard(const Launch& launch);
+  RunGuard(const RunGuard&) = delete;
+  RunGuard& operator=(const RunGuard&) = delete;
+
+  StartWatch& start() { return *start_; }
+  void configure(const Config& config);
+  void meet(Session& session);  // until part() or the end of the process
+  void part();
+  // Rank 0: the folder is kept here, and the run recorded in it from now on.
+  RunFolder& open(std::unique_ptr<RunFolder> folder);
+  void join(uint64_t token);  // other ranks; see RunJournal
+
+  // Once after each step, as TrainSetup wants it. The start-up ends with the first call.
+  int end_signal();
+  int64_t& step() { return step_; }  // under way; 0: before the first
+
+  void ended(const std::string& reason, int exit_code);  // records how, and gives the folder back
+  // Records a failure of this rank. Returns who of this host is gone or stopped, where that may be the cause: "; on this host rank 2 is
+  // gone".
+  std::string failed(const std::exception& e, int exit_code);
+
+ private:
+  int64_t now_at() { return std::atomic_ref(step_).load(); }
+  void answer(const EndSignals::Signal& signal);
+  void start_took_too_long(const std::string& words);
+  [[noreturn]] void end_now(const std::string& reason, int exit_code, bool speaks);
+  Absent absent() const;
+
+  const Launch launch_;
+  Config config_;
+  int64_t step_ = 0;
+  mutable std::mutex mutex_;  // of the two pointers below
+  Session* session_ = nullptr;
+  std::unique_ptr<RunFolder> folder_;
+  std::optional<RunJournal> journal_;
+  std::optional<EndSignals> signals_;
+  std::optional<StartWatch> start_;
+};
+
+}  // namespace hlat

@@ -1,0 +1,196 @@
+#include "record/folder_lease.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <random>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json_text.h"
+#include "base/machine.h"
+
+namespace hlat {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kUnknownLease = 60;  // of an owner whose file cannot be read
+
+std::string read_text(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void pause(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+// The same for all processes that know each other by process id: containers of one host may not.
+std::string process_space() {
+  std::error_code none;
+  return host_name() + " " + boot_id() + " " + fs::read_symlink("/proc/self/ns/pid", none).string();
+}
+
+// When a process began, in the kernel's own count: a process id is used again, this is not.
+std::string began(int pid) {
+  const std::string stat = read_text(fmt::format("/proc/{}/stat", pid));
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return {};
+  size_t at = name_end + 1;
+  for (int field = 3; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
+  return at == std::string::npos ? "" : stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
+}
+
+uint64_t random_token() {
+  std::random_device device;
+  return (uint64_t{device()} << 32 | device()) | 1;  // never 0
+}
+
+}  // namespace
+
+struct FolderLease::Owner {
+  std::string host = "an unknown host", space, began, since = "an unknown time";
+  int pid = 0;
+  uint64_t token = 0;
+  double lease_s = kUnknownLease;
+
+  static Owner parse(const std::string& text) {
+    Owner o;
+    const auto j = nlohmann::json::parse(text, nullptr, false);
+    if (!j.is_object()) return o;
+    o.host = j.value("host", o.host);
+    o.space = j.value("space", "");
+    o.began = j.value("began", "");
+    o.since = j.value("since", o.since);
+    o.pid = j.value("pid", 0);
+    o.token = j.value("token", uint64_t{0});
+    o.lease_s = std::clamp(j.value("lease_s", kUnknownLease), 1.0, 86400.0);
+    return o;
+  }
+  std::string describe() const { return fmt::format("process {} on {}, since {}", pid, host, since); }
+  bool here() const { return space == process_space() && pid > 0; }
+  bool lives_here() const { return (kill(pid, 0) == 0 || errno == EPERM) && hlat::began(pid) == began; }
+};
+
+uint64_t lease_token(const fs::path& folder) {
+  const auto j = nlohmann::json::parse(read_text(folder / "run.lock"), nullptr, false);
+  return j.is_object() ? j.value("token", uint64_t{0}) : 0;
+}
+
+FolderLease::FolderLease(const fs::path& folder, double lease_s, const Say& say)
+    : folder_(folder),
+      file_(folder / "run.lock"),
+      lease_s_(lease_s),
+      token_(random_token()),
+      since_(fmt::format("{:%F %T} UTC", fmt::gmtime(std::time(nullptr)))) {
+  acquire(say);
+  fd_ = open(file_.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd_ < 0 || !is_own()) fail("another process took the run folder {} at the same moment", folder_.string());
+  thread_ = std::thread([this] { renew(); });
+}
+
+FolderLease::~FolderLease() {
+  release();
+  thread_.join();
+  close(fd_);
+}
+
+// Of a fixed length, so that a renewal replaces it in place.
+std::string FolderLease::content() const {
+  const nlohmann::ordered_json j{
+      {"host", host_name()},      {"pid", getpid()},          {"since", since_}, {"lease_s", lease_s_},
+      {"space", process_space()}, {"began", began(getpid())}, {"token", token_}, {"sequence", fmt::format("{:020}", sequence_)}};
+  return json_text(j, 1) + "\n";
+}
+
+// False: the name is taken.
+bool FolderLease::create(const fs::path& name, std::string_view content) const {
+  const fs::path own = folder_ / fmt::format("run.lock.{:016x}", token_);
+  OutputFile(own, OutputFile::Mode::create_new).write(content);
+  const int failed = link(own.c_str(), name.c_str()) == 0 ? 0 : errno;
+  struct stat info {};
+  // An answer lost on the network makes a link that was made look like one that was there.
+  const bool made = failed == 0 || (stat(own.c_str(), &info) == 0 && info.st_nlink == 2);
+  unlink(own.c_str());
+  if (made) return true;
+  if (failed == EEXIST) return false;
+  const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);  // no hard links here
+  if (fd < 0 && errno == EEXIST) return false;
+  if (fd < 0) fail_storage(errno, "cannot lock the run folder " + folder_.string());
+  close(fd);
+  OutputFile(name, OutputFile::Mode::append).write(content);
+  return true;
+}
+
+void FolderLease::acquire(const Say& say) {
+  while (!create(file_, content())) {
+    const std::string found = read_text(file_);
+    if (found.empty() && !fs::exists(file_)) continue;  // it was given back just now
+    const Owner owner = Owner::parse(found);
+    if (!is_dead(owner, found, say))
+      fail<UsageError>("another run is writing to {}: {}; choose another run.dir or stop it", folder_.string(), owner.describe());
+    if (!replace(found)) continue;
+    word_ = fmt::format("the run folder was taken over from {}, which {}", owner.describe(),
+                        owner.here() ? "is gone" : fmt::format("was silent for {:g} s", owner.lease_s));
+    return;
+  }
+}
+
+bool FolderLease::is_dead(const Owner& owner, const std::string& content, const Say& say) const {
+  if (owner.here()) return !owner.lives_here();
+  if (say) say(fmt::format("{} belongs to {}: waiting {:g} s for a sign of life", folder_.string(), owner.describe(), owner.lease_s));
+  for (const double end = now_s() + owner.lease_s; now_s() < end; pause(std::min(1.0, owner.lease_s / 10)))
+    if (read_text(file_) != content) return !fs::exists(file_);
+  return true;
+}
+
+// Takes the place of a dead owner's file. False: look again, something has changed. The claim says who may: while it is held nobody
+// else replaces the file. A claim that stays belongs to one who died with it, and counts no longer than a lease.
+bool FolderLease::replace(const std::string& dead) {
+  const fs::path claim = folder_ / "run.lock.claim";
+  for (const double end = now_s() + lease_s_; !create(claim, content()); pause(0.05)) {
+    if (read_text(file_) != dead) return false;
+    const Owner other = Owner::parse(read_text(claim));
+    if ((other.here() && !other.lives_here()) || now_s() > end) unlink(claim.c_str());
+  }
+  const bool unchanged = read_text(file_) == dead;
+  if (unchanged && rename(claim.c_str(), file_.c_str()) != 0) fail_storage(errno, "cannot take over the run folder " + folder_.string());
+  if (!unchanged) unlink(claim.c_str());
+  return unchanged;
+}
+
+bool FolderLease::is_own() const { return Owner::parse(read_text(file_)).token == token_; }
+
+void FolderLease::renew() {
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, std::chrono::duration<double>(lease_s_ / 4), [&] { return released_; })) {
+    ++sequence_;
+    const std::string text = content();
+    // One that fails is tried again at the next turn: only the name's own file tells whose the folder is.
+    if (pwrite(fd_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())) fsync(fd_);
+    const uint64_t now = Owner::parse(read_text(file_)).token;
+    if (now != token_ && (now != 0 || !fs::exists(file_))) lost_ = true;
+  }
+}
+
+void FolderLease::check() const {
+  if (lost_) fail("this run has lost its folder {}: run.lock is gone or another process has taken over", folder_.string());
+}
+
+void FolderLease::release() {
+  const std::lock_guard lock(mutex_);
+  if (released_) return;
+  released_ = true;
+  if (is_own()) unlink(file_.c_str());
+  wake_.notify_all();
+}
+
+}  // namespace hlat

@@ -1,0 +1,75 @@
+#include "record/run_journal.h"
+
+#include <fmt/chrono.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json_text.h"
+#include "base/machine.h"
+#include "record/folder_lease.h"
+
+namespace hlat {
+
+namespace {
+
+std::string utc_time() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now);
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now - seconds).count();
+  return fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(seconds.count())), ms);
+}
+
+}  // namespace
+
+void RunJournal::open(const std::filesystem::path& folder, Log log) {
+  const std::lock_guard lock(mutex_);
+  cut_to_whole_lines(folder / "events.jsonl");
+  folder_ = folder;
+  log_ = std::move(log);
+  write({.kind = "start", .reason = "started"});
+}
+
+void RunJournal::join(const std::filesystem::path& folder, uint64_t token) {
+  const std::lock_guard lock(mutex_);
+  folder_ = folder;
+  token_ = token;
+}
+
+void RunJournal::signal(int64_t step, const std::string& reason) { try_write({.kind = "signal", .step = step, .reason = reason}); }
+
+void RunJournal::fault(int64_t step, const std::string& reason, const std::vector<int>& missing) {
+  try_write({.kind = "fault", .step = step, .reason = reason, .missing = missing});
+}
+
+void RunJournal::end(int64_t step, const std::string& reason, int exit_code) {
+  try_write({.kind = "end", .step = step, .reason = reason, .exit_code = exit_code});
+}
+
+// What ends a run has been told elsewhere too: a disk that is full must not hide it behind its own error.
+void RunJournal::try_write(const Event& event) try {
+  const std::lock_guard lock(mutex_);
+  if (folder_.empty() || ended_) return;
+  ended_ = event.exit_code.has_value();
+  if (log_ == nullptr && lease_token(folder_) != token_) return;
+  write(event);
+} catch (const std::exception&) {
+}
+
+void RunJournal::write(const Event& e) {
+  const std::string who = origin_.rank == 0 ? "" : fmt::format("rank {} of {} on {}: ", origin_.rank, origin_.ranks, host_name());
+  const Log log = log_ ? log_ : make_file_log(folder_ / "log.txt");
+  const std::string code = e.exit_code ? fmt::format(", exit code {}", *e.exit_code) : "";
+  log->info("{}{} at step {}{}: {}", who, e.kind, e.step, code, e.reason);  // info goes to the file alone
+  nlohmann::ordered_json j{
+      {"time", utc_time()},        {"kind", e.kind},         {"step", e.step},      {"reason", e.reason}, {"exit_code", nullptr},
+      {"rank", origin_.rank},      {"ranks", origin_.ranks}, {"host", host_name()}, {"pid", getpid()},    {"config", origin_.config},
+      {"version", origin_.version}};
+  if (e.exit_code) j["exit_code"] = *e.exit_code;
+  if (!e.missing.empty()) j["missing"] = e.missing;
+  OutputFile(folder_ / "events.jsonl", OutputFile::Mode::append).write(json_text(j) + "\n");
+}
+
+}  // namespace hlat

@@ -1,0 +1,60 @@
+// events.jsonl and what log.txt says about it: every start, signal, fault and end of a run is one JSON object and one line of the log.
+// The file is appended to over restarts. Rank 0 keeps the journal; another rank joins it when it must tell what rank 0 cannot: its own
+// failure, or that rank 0 is gone. From any thread.
+//
+//   time       UTC, ISO 8601              rank, ranks   who tells it, of how many
+//   kind       start|signal|fault|end     host, pid     and where that is
+//   step       under way; 0: none yet     config        hash of the resolved config, for runs that are the same
+//   reason     in words                   version       of hlat
+//   exit_code  of an end, else null       missing       ranks that are gone, of a fault; else not there
+#pragma once
+
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+
+namespace hlat {
+
+struct JournalOrigin {
+  int rank = 0, ranks = 1;
+  std::string config;  // its hash
+  std::string version;
+};
+
+class RunJournal {
+ public:
+  explicit RunJournal(JournalOrigin origin) : origin_(std::move(origin)) {}
+
+  // Rank 0, when the folder is its own: writes the start. FaultError when that is impossible.
+  void open(const std::filesystem::path& folder, Log log);
+  // Another rank: it writes only where the folder's lock has this token, which is that of rank 0.
+  void join(const std::filesystem::path& folder, uint64_t token);
+
+  void signal(int64_t step, const std::string& reason);
+  void fault(int64_t step, const std::string& reason, const std::vector<int>& missing);
+  void end(int64_t step, const std::string& reason, int exit_code);  // only the first is written
+
+ private:
+  struct Event {
+    const char* kind;
+    int64_t step = 0;
+    const std::string& reason;
+    std::optional<int> exit_code = {};
+    std::vector<int> missing = {};
+  };
+  void write(const Event& event);
+  void try_write(const Event& event);
+
+  JournalOrigin origin_;
+  std::mutex mutex_;
+  std::filesystem::path folder_;  // empty: there is none yet
+  uint64_t token_ = 0;            // of rank 0's lease, on other ranks
+  Log log_;                       // on rank 0
+  bool ended_ = false;
+};
+
+}  // namespace hlat

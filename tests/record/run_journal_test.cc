@@ -1,0 +1,83 @@
+// events.jsonl: every start, fault and end with its fields, appended over restarts, by whichever rank has to tell.
+#include "record/run_journal.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/machine.h"
+#include "record/run_folder.h"
+#include "support/temp_dir.h"
+
+namespace hlat {
+namespace {
+
+using nlohmann::json;
+using test::slurp;
+
+std::vector<json> events_in(const test::TempDir& dir) {
+  std::ifstream in(dir.path("events.jsonl"));
+  std::vector<json> out;
+  for (std::string line; std::getline(in, line);) out.push_back(json::parse(line));
+  return out;
+}
+
+JournalOrigin origin(int rank) { return {.rank = rank, .ranks = 2, .config = "abc", .version = "1.2"}; }
+
+TEST(RunJournal, TellsEveryStartAndEndOverRestarts) {
+  const test::TempDir dir;
+  for (const int code : {4, 0}) {
+    RunFolder folder(dir.path(), "", false);
+    RunJournal journal(origin(0));
+    journal.open(dir.path(), folder.shared_log());
+    journal.end(7, code == 0 ? "finished" : "the disk is full", code);
+    journal.end(7, "an error that follows from the first", 1);
+  }
+  const auto events = events_in(dir);
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(events[0]["kind"], "start");
+  EXPECT_TRUE(events[0]["exit_code"].is_null());
+  EXPECT_EQ(events[1]["kind"], "end");
+  EXPECT_EQ(events[1]["exit_code"], 4);
+  EXPECT_EQ(events[1]["step"], 7);
+  EXPECT_EQ(events[1]["reason"], "the disk is full");
+  EXPECT_EQ(events[3]["exit_code"], 0);
+  for (const json& e : events) {
+    EXPECT_EQ(e["host"], host_name());
+    EXPECT_EQ(e["pid"], getpid());
+    EXPECT_EQ(e["rank"], 0);
+    EXPECT_EQ(e["ranks"], 2);
+    EXPECT_EQ(e["config"], "abc");
+    EXPECT_EQ(e["version"], "1.2");
+    EXPECT_TRUE(e["time"].get<std::string>().ends_with("Z"));
+  }
+  EXPECT_NE(slurp(dir.path("log.txt")).find("end at step 7, exit code 0: finished"), std::string::npos);
+  EXPECT_NE(slurp(dir.path("previous_1/log.txt")).find("end at step 7, exit code 4: the disk is full"), std::string::npos);
+}
+
+TEST(RunJournal, AnotherRankWritesOnlyWhereRank0HasTheFolder) {
+  const test::TempDir dir;
+  RunFolder folder(dir.path(), "", false);
+  RunJournal mine(origin(1)), elsewhere(origin(1)), unopened(origin(1));
+  mine.join(dir.path(), folder.lease().token());
+  elsewhere.join(dir.path(), folder.lease().token() + 2);
+  mine.fault(3, "rank 0 is gone", {0});
+  elsewhere.fault(3, "not here", {0});
+  unopened.end(3, "no folder yet", 1);
+  ASSERT_EQ(events_in(dir).size(), 1u);
+  EXPECT_EQ(events_in(dir)[0]["missing"], json({0}));
+  EXPECT_NE(slurp(dir.path("log.txt")).find("rank 1 of 2 on " + host_name() + ": fault at step 3: rank 0 is gone"), std::string::npos);
+}
+
+TEST(RunJournal, WordsThatAreNoUtf8AreStillJson) {
+  const test::TempDir dir;
+  RunFolder folder(dir.path(), "", false);
+  RunJournal journal(origin(0));
+  journal.open(dir.path(), folder.shared_log());
+  journal.end(1, "cannot read \xff\xfe.txt", 2);
+  EXPECT_EQ(events_in(dir).at(1)["reason"], "cannot read \xef\xbf\xbd\xef\xbf\xbd.txt");
+}
+
+}  // namespace
+}  // namespace hlat
