@@ -12,6 +12,7 @@
 #include "cli/config_args.h"
 #include "cli/ranks.h"
 #include "config/resolve.h"
+#include "runtime/auto_micro_batch.h"
 #include "runtime/backends.h"
 
 namespace hlat {
@@ -25,10 +26,11 @@ struct Args {
 
 void run(const Args& args, bool per_op) {
   const Launch launch = this_launch();
-  const Config config = with_ranks(args.config.load().config, launch.ranks);
-  Session session(launch, config.parallel.timeout_s);
-  run_on_ranks(session, config, 0, [&] {
-    const auto backend = make_backend(config.device, session.place());
+  const Config given = with_ranks(args.config.load().config, launch.ranks);
+  Session session(launch, given.parallel.timeout_s);
+  run_on_ranks(session, given, 0, [&] {
+    const auto backend = make_backend(given.device, session.place());
+    const Config config = with_micro_batch(given, *backend, session.world(), session.local_ranks());
     const StepBench bench = bench_step(config, *backend, session.world(), session.local_ranks(), args.steps, per_op);
     if (session.rank() != 0) return;
     if (args.json)

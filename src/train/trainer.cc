@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/format.h"
+#include "base/memory_limits.h"
 #include "eval/sample_text.h"
 #include "optim/learning_rate.h"
 
@@ -22,6 +23,7 @@ class Means {
   void add(const StepMetrics& m, int64_t tokens) {
     if (m.step > steps_ - last_) loss_ += m.loss, ++losses_;
     if (m.step > done_ + 1 || steps_ == done_ + 1) seconds_ += m.step_s, tokens_ += tokens, data_wait_s_ += m.data_wait_s;
+    if (m.step > done_ + 1) ++timed_;
   }
   void finish(TrainSummary& s) const {
     s.steps = steps_;
@@ -29,12 +31,13 @@ class Means {
     s.loss_steps = losses_;
     s.data_wait_s = data_wait_s_;
     s.tokens_per_s = static_cast<double>(tokens_) / seconds_;
+    s.timed_steps = timed_;
   }
 
  private:
   int64_t last_, done_, steps_, losses_ = 0;
   double loss_ = 0, seconds_ = 0, data_wait_s_ = 0;
-  int64_t tokens_ = 0;
+  int64_t tokens_ = 0, timed_ = 0;  // timed: without the first step, which starts libraries too
 };
 
 // A source that shows how far the first step is, and adds up what is known of the entropy of its rows.
@@ -107,6 +110,8 @@ class Trainer {
     s.validation = validated_;
     s.planned = setup_.plan.memory;
     s.used = setup_.model.high_water();
+    s.resident = peak_resident_bytes();
+    s.device_in_use = setup_.model.device().memory_in_use();
     if (setup_.data == nullptr) return s;
     s.floor = setup_.data->floor();
     s.ledger = batches_->ledger([&](double v) { return sum_over(mesh_.along(Axis::dp), v); });
