@@ -1,5 +1,7 @@
 #include "runtime/assembly.h"
 
+#include <algorithm>
+
 #include "base/memory_limits.h"
 
 namespace hlat {
@@ -28,7 +30,9 @@ PlacedModel& Assembly::build(const DeviceComm::WrapComm& wrap) {
 
 std::string Assembly::describe() const {
   const std::string each = mesh_ && mesh_->shape().ranks() > 1 ? ", each rank" : "";
-  return backend_.describe() + each + (comm_.describe().empty() ? "" : "\n" + comm_.describe());
+  std::string machine = backend_.describe();
+  machine.insert(std::min(machine.find('\n'), machine.size()), each);
+  return machine + (comm_.describe().empty() ? "" : "\n" + comm_.describe());
 }
 
 Fit fit_here(Backend& backend, int sharing, int local_ranks) {

@@ -49,7 +49,8 @@ size_t CpuDevice::memory_available() const { return host_memory_available(); }
 
 std::string CpuBackend::describe() const {
   return fmt::format("CPU, {} thread{}: {}", options_.threads, options_.threads == 1 ? "" : "s",
-                     describe_cpu(select_kernels(options_.isa)));
+                     describe_cpu(select_kernels(options_.isa))) +
+         (options_.why_not_gpu.empty() ? "" : "\nno GPU is used: " + options_.why_not_gpu);
 }
 
 }  // namespace hlat
