@@ -17,8 +17,8 @@ struct GpuFacts {
   size_t shared_bytes = 99 * 1024;  // of shared memory that a block may ask for
 };
 
-// What the program's GPU code was built for: CMake's list of architectures, with commas: "80-real,90". Code for sm_XY runs on GPUs of the same
-// major capability from XY on, PTX on all from XY on.
+// What the program's GPU code was built for: CMake's list of architectures, with commas: "80-real,90". Code for sm_XY runs on GPUs of the
+// same major capability from XY on, PTX on all from XY on.
 struct GpuCode {
   std::vector<int> binary, ptx;
 };
@@ -41,8 +41,8 @@ struct AttentionCase {
   AttentionShape shape;
   DType dtype = DType::bf16;
   bool backward = false;
-  bool hopper = false;                  // our Hopper kernel takes it
-  std::optional<size_t> cudnn_scratch;  // nullopt: cuDNN does not take it
+  bool hopper = false;                       // our Hopper kernel takes it
+  std::optional<size_t> cudnn_scratch = {};  // nullopt: cuDNN does not take it
 };
 
 // UsageError, with the head size and the GPU, where nobody does. Our plain kernel takes over from cuDNN where that would keep the score

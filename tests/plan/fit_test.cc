@@ -46,7 +46,9 @@ TEST(MicroBatchAuto, IsTheLargestDivisorThatFits) {
     Config c = given;
     c.train.micro_batch = n;
     EXPECT_EQ(largest_micro_batch(given, {}, room_for(total(c))), n);
-    if (n > 1) EXPECT_EQ(largest_micro_batch(given, {}, room_for(total(c) - 1)), n / 2);
+    if (n > 1) {
+      EXPECT_EQ(largest_micro_batch(given, {}, room_for(total(c) - 1)), n / 2);
+    }
   }
   EXPECT_EQ(largest_micro_batch(given, {}, room_for(0)), 1) << "the fit check then says what is missing";
 }
