@@ -61,7 +61,7 @@ TEST(MicroBatchAuto, KeepsTheOtherRules) {
 }
 
 TEST(Remedies, NameLayoutsThatFitAndNothingThatDoesNotHelp) {
-  const Config c = config_of({"train.precision=f32", "train.recompute=none"});
+  const Config c = config_of({"train.precision=fp32", "train.recompute=none"});
   const RankPlan plan = dry_run(c, {});
   Config two = c;
   two.parallel.tp = 2;
@@ -81,7 +81,7 @@ TEST(Remedies, NameLayoutsThatFitAndNothingThatDoesNotHelp) {
 }
 
 TEST(Remedies, CombineKeysAndRanksWhereNeitherIsEnough) {
-  const Config c = config_of({"train.precision=f32", "train.recompute=none", "train.micro_batch=16"});
+  const Config c = config_of({"train.precision=fp32", "train.recompute=none", "train.micro_batch=16"});
   Config much = c;
   much.train.micro_batch = 1;
   much.train.recompute = {.kind = RecomputeKind::full, .every = 0};

@@ -13,13 +13,14 @@
 namespace hlat {
 namespace {
 
-// A CPU that has only so much memory.
+// A device of a rank's own with only so much memory.
 class SmallBackend final : public Backend {
  public:
-  explicit SmallBackend(size_t available) : device_(available) {}
+  SmallBackend(int rank, size_t available) : id_("device " + std::to_string(rank)), device_(available) {}
   Device& device() override { return device_; }
   std::unique_ptr<Ops> make_ops(Region& temp) override { return cpu_.make_ops(temp); }
   std::string describe() const override { return cpu_.describe(); }
+  std::string device_id() const override { return id_; }
 
  private:
   class SmallDevice final : public Device {
@@ -35,6 +36,7 @@ class SmallBackend final : public Backend {
     CpuDevice cpu_;
     size_t available_;
   };
+  std::string id_;
   SmallDevice device_;
   CpuBackend cpu_{CpuOptions{}};
 };
@@ -66,18 +68,15 @@ TEST(FitCheck, NamesTheRankThatDoesNotFitOnAllRanks) {
 TEST(AutoMicroBatch, AllRanksTakeWhatFitsTheSmallest) {
   Config config = two_replicas();
   config.train.micro_batch = 0;
+  config.parallel.comm = "staged";
   Config four = config;
   four.train.micro_batch = 4;
-  SmallBackend roomy(size_t{64} << 30);
-  Region measuring;
-  const auto ops = roomy.make_ops(measuring);
-  const PlanTarget target{.scratch_model = ops.get()};
-  const RankPlan plan = dry_run(four, target);
-  // Both "hosts" are this machine, so a rank may take half of what its backend says.
-  const Fit all{.device = "", .available = 0, .on_host = true};
-  const auto room = 2 * static_cast<size_t>(all.needed(four, plan));
   run_thread_ranks(2, [&](Comm& world) {
-    SmallBackend backend(world.rank() == 1 ? room : size_t{64} << 30);
+    SmallBackend roomy(world.rank(), size_t{64} << 30);
+    Region measuring;
+    const auto ops = roomy.make_ops(measuring);
+    const size_t room = dry_run(four, {.scratch_model = ops.get(), .transport = Transport::staged}).memory.total();
+    SmallBackend backend(world.rank(), world.rank() == 1 ? room : size_t{64} << 30);
     EXPECT_EQ(with_micro_batch(config, backend, world, 2).train.micro_batch, 4);
     EXPECT_EQ(with_micro_batch(four, backend, world, 2), four) << "a number stays";
   });
