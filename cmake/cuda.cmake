@@ -53,7 +53,10 @@ target_link_libraries(hlat_cuda INTERFACE CUDA::cudart_static ${CMAKE_DL_LIBS})
 target_compile_options(hlat_cuda INTERFACE
   "$<$<COMPILE_LANGUAGE:CUDA>:-Werror;all-warnings;-Xcompiler=-Wall,-Wextra,-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>")
 # Where libraries that are opened at run time stand besides the loader's own places.
-target_compile_definitions(hlat_cuda INTERFACE HLAT_CUDA_LIBRARIES="${CUDAToolkit_LIBRARY_DIR}")
+target_compile_definitions(hlat_cuda INTERFACE HLAT_CUDA_LIBRARIES="${CUDAToolkit_LIBRARY_DIR}"
+  HLAT_CUDA_MAJOR=${CUDAToolkit_VERSION_MAJOR})  # libraries of this toolkit's version are looked for
+string(REPLACE ";" "," HLAT_CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")
+target_compile_definitions(hlat_cuda INTERFACE HLAT_CUDA_ARCHITECTURES="${HLAT_CUDA_ARCHITECTURES}")
 # fmt turns constexpr off under nvcc, which its own consteval then misses.
 target_compile_definitions(hlat_cuda INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
 set(HLAT_HAVE_CUDA TRUE)

@@ -14,4 +14,6 @@ void* open_library(const char* name, const char* folder, std::string& why) {
   return handle;
 }
 
+std::string cuda_library_name(const std::string& library, int cuda_major) { return library + ".so." + std::to_string(cuda_major); }
+
 }  // namespace hlat

@@ -8,6 +8,7 @@
 #include "bench/peak.h"
 #include "data/embedded/corpus.h"
 #include "data/loader.h"
+#include "record/utilization.h"
 #include "runtime/assembly.h"
 #include "train/train_step.h"
 
@@ -134,9 +135,10 @@ std::string bench_text(const Config& config, const StepBench& b) {
   std::string s = fmt::format("{}\n", b.machine);
   s += fmt::format("matmul rate    {:.1f} GFLOP/s, median of repetitions between the steps; best {:.1f}\n", b.peak_flops * 1e-9,
                    b.best_flops * 1e-9);
-  s += fmt::format("step           {:.3f} s, median of {}; {} tokens, precision {}, recompute {}\n", b.step_s, b.steps, b.tokens_per_step,
-                   name_of(config.train.precision), config.train.recompute.str());
-  s += fmt::format("speed          {:.1f} tokens/s, MFU {:.1f}%, HFU {:.1f}%\n", b.tokens_per_s, 100 * b.mfu, 100 * b.hfu);
+  s += fmt::format("step           {:.3f} s, {}; {} tokens, precision {}, recompute {}\n", b.step_s,
+                   b.steps > 1 ? fmt::format("median of {}", b.steps) : "one step", b.tokens_per_step, name_of(config.train.precision),
+                   config.train.recompute.str());
+  s += fmt::format("speed          {}\n", speed_text(b.tokens_per_s, b.mfu, b.hfu));
   s += fmt::format("memory         planned {}, used {}\n", format_bytes(b.planned_bytes), format_bytes(b.used_bytes));
   s += comm_text(b);
   if (!b.per_op) return s;
@@ -164,8 +166,8 @@ nlohmann::ordered_json bench_json(const Config& config, const StepBench& b) {
                            {"tokens_per_step", b.tokens_per_step},
                            {"step_s", b.step_s},
                            {"tokens_per_s", b.tokens_per_s},
-                           {"mfu", b.mfu},
-                           {"hfu", b.hfu},
+                           {"mfu", is_utilization(b.mfu) ? nlohmann::ordered_json(b.mfu) : nlohmann::ordered_json()},
+                           {"hfu", is_utilization(b.hfu) ? nlohmann::ordered_json(b.hfu) : nlohmann::ordered_json()},
                            {"peak_flops", b.peak_flops},
                            {"best_flops", b.best_flops},
                            {"planned_bytes", b.planned_bytes},

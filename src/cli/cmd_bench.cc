@@ -15,6 +15,7 @@
 #include "cli/print.h"
 #include "cli/ranks.h"
 #include "config/resolve.h"
+#include "runtime/auto_micro_batch.h"
 #include "runtime/backends.h"
 #include "runtime/start_watch.h"
 
@@ -29,17 +30,18 @@ struct Args {
 
 void run(const Args& args, bool per_op) {
   const Launch launch = this_launch();
-  const Config config = with_ranks(args.config.load().config, launch.ranks);
+  const Config given = with_ranks(args.config.load().config, launch.ranks);
   const auto too_long = [](const std::string& words) {
     print_err(fmt::format("hlat: {}\n", words));
     std::_Exit(kFault);
   };
-  StartWatch start(launch, static_cast<double>(config.parallel.start_timeout_s), too_long);
+  StartWatch start(launch, static_cast<double>(given.parallel.start_timeout_s), too_long);
   start.begin("joining the other ranks (MPI_Init)");
-  Session session(launch, config.parallel.timeout_s);
+  Session session(launch, given.parallel.timeout_s);
   start.finish();
-  run_on_ranks(session, config, 0, [&] {
-    const auto backend = make_backend(config.device, session.place());
+  run_on_ranks(session, given, 0, [&] {
+    const auto backend = make_backend(given.device, session.place());
+    const Config config = with_micro_batch(given, *backend, session.world(), session.local_ranks());
     const StepBench bench = bench_step(config, *backend, session.world(), session.local_ranks(), args.steps, per_op);
     if (session.rank() != 0) return;
     if (args.json)

@@ -11,6 +11,7 @@
 #include "cli/config_args.h"
 #include "config/resolve.h"
 #include "parallel/mesh.h"
+#include "plan/micro_batch.h"
 #include "plan/report.h"
 #include "runtime/assembly.h"
 #include "runtime/backends.h"
@@ -50,32 +51,34 @@ const DeviceSpec& find_device(std::string_view name) {
 // parallel.dp = auto is one replica here, unless --ranks says how many ranks there are.
 Config resolved(const Config& config, int64_t ranks) {
   const ParallelConfig& p = config.parallel;
-  if (ranks == 0) return with_ranks(config, p.tp * p.pp * std::max<int64_t>(1, p.dp));
+  if (ranks == 0) return with_ranks(config, p.tp * p.pp * std::max<int64_t>(1, p.dp), RanksAre::planned);
   Config c = config;
   c.parallel.dp = 0;
-  return with_ranks(c, ranks);
+  return with_ranks(c, ranks, RanksAre::planned);
 }
 
 void run(const Args& args) {
-  const Config config = resolved(args.config.load().config, args.ranks);
+  Config config = resolved(args.config.load().config, args.ranks);
   const int ranks = mesh_shape(config.parallel).ranks();
   if (args.rank >= ranks) throw UsageError(fmt::format("--rank {}: the mesh has ranks 0 to {}", args.rank, ranks - 1));
   const bool here = args.device.empty();
   const int local = here ? ranks : 1;  // without a named device, all ranks would run on this machine
   const auto backend = make_backend(config.device, {.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / local)});
   const CommHere comm = here ? comm_here(config, *backend, ranks) : CommHere{};
-  Fit fit = fit_here(*backend, comm.sharing);
+  Fit fit = fit_here(*backend, comm.sharing, local);
   if (!here) fit = {.device = args.device, .available = find_device(args.device).memory_bytes};
   Region measuring;
   const auto ops = backend->make_ops(measuring);
   // A named device is planned without scratch: how much its libraries take is not known here.
   const PlanTarget target{
       .scratch_model = here ? ops.get() : nullptr, .transport = comm.transport, .use = args.eval ? ParamUse::weights : ParamUse::training};
+  const bool chooses = config.train.micro_batch == 0;
+  if (chooses) config.train.micro_batch = largest_micro_batch(config, target, fit);
   const std::vector<RankPlan> plans = args.rank >= 0 ? std::vector{dry_run(config, target, args.rank)} : plan_stages(config, target);
   if (args.json)
-    fmt::print("{}\n", json_text(plan_json(config, plans, fit), 2));
+    fmt::print("{}\n", json_text(plan_json(config, plans, fit, target), 2));
   else
-    fmt::print("{}\n{}", plan_table(config, plans), fit_text(config, plans, fit, target));
+    fmt::print("{}\n{}{}", plan_table(config, plans), chooses ? micro_batch_text(config) + "\n" : "", fit_text(config, plans, fit, target));
 }
 
 }  // namespace

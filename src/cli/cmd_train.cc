@@ -21,8 +21,11 @@
 #include "config/resolve.h"
 #include "eval/sample_text.h"
 #include "plan/report.h"
+#include "record/utilization.h"
 #include "runtime/assembly.h"
+#include "runtime/auto_micro_batch.h"
 #include "runtime/backends.h"
+#include "runtime/fit_check.h"
 #include "runtime/open_data.h"
 #include "train/trainer.h"
 
@@ -37,13 +40,14 @@ struct Args {
 std::string summary_text(const Config& config, const TrainSummary& s) {
   std::string text = fmt::format("\ntrained {} step{} in {}\n", s.steps, s.steps == 1 ? "" : "s", format_duration(s.seconds));
   if (s.ended_by != 0) text += fmt::format("  ended by     {}, before step {}\n", signal_name(s.ended_by), config.train.steps);
-  text += fmt::format("  final loss   {:.4f} (mean of the last {})", s.loss, s.loss_steps);
+  text += fmt::format("  final loss   {:.4f}{}", s.loss, s.loss_steps > 1 ? fmt::format(" (mean of the last {})", s.loss_steps) : "");
   text += s.floor ? fmt::format(", floor {:.4f}: {:+.1f}%\n", *s.floor, 100.0 * (s.loss / *s.floor - 1.0)) : "\n";
   if (const auto& v = s.validation)
     text += fmt::format("  held out     loss {:.4f}, perplexity {:.2f}, {:.4f} bits per byte\n", v->loss, v->perplexity, v->bits_per_byte);
-  text += fmt::format("  speed        {} tokens/s, MFU {:.1f}%, HFU {:.1f}% of the measured matmul rate\n", format_count(s.tokens_per_s),
-                      100 * s.mfu, 100 * s.hfu);
-  text += fmt::format("  memory       planned {}, used {}\n", format_bytes(s.planned.total()), format_bytes(s.used.total()));
+  text += fmt::format("  speed        {}\n", speed_text(s.tokens_per_s, s.mfu, s.hfu, s.timed_steps));
+  text += fmt::format("  memory       planned {}, used {}; process resident {}{}\n", format_bytes(s.planned.total()),
+                      format_bytes(s.used.total()), format_bytes(s.resident),
+                      s.device_in_use > 0 ? fmt::format(", device {} in use", format_bytes(s.device_in_use)) : "");
   text += fmt::format("  run folder   {}\n", config.run.dir);
   return text;
 }
@@ -67,11 +71,13 @@ nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s,
   j.update({{"data_wait_s", s.data_wait_s},
             {"documents", s.ledger.documents()},
             {"tokens_per_s", s.tokens_per_s},
-            {"mfu", s.mfu},
-            {"hfu", s.hfu},
+            {"mfu", is_utilization(s.mfu, s.timed_steps) ? nlohmann::ordered_json(s.mfu) : nlohmann::ordered_json()},  // null: not known
+            {"hfu", is_utilization(s.hfu, s.timed_steps) ? nlohmann::ordered_json(s.hfu) : nlohmann::ordered_json()},
             {"seconds", s.seconds},
             {"planned_bytes", s.planned.total()},
             {"used_bytes", s.used.total()},
+            {"resident_bytes", s.resident},
+            {"device_bytes", s.device_in_use},
             {"run_dir", config.run.dir},
             {"ended_by", s.ended_by == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(signal_name(s.ended_by))},
             {"samples", samples}});
@@ -92,11 +98,12 @@ RunFolder* open_folder(const Config& config, const Session& session, RunGuard& g
 }
 
 // What rank 0 tells before the first step.
-void introduce(const Config& config, const Session& session, const std::string& machine, const std::vector<RankPlan>& stages, double peak,
+void introduce(const Config& config, const Config& given, const Session& session, const std::string& machine, const std::vector<RankPlan>& stages, double peak,
                const Dataset& data, RunFolder* folder) {
   const RankPlan& plan = fullest(stages);
   folder->log().info("{}", machine);
   folder->log().info("measured matmul rate {} FLOP/s{}", format_count(peak), plan.mesh.ranks() > 1 ? " on rank 0" : "");
+  if (given.train.micro_batch == 0) folder->log().info("{}", micro_batch_text(config));
   folder->log().info("plan\n{}", plan_table(config, stages));
   folder->log().info("data\n{}", data.describe());
   for (const std::string& text : data.warnings()) folder->log().warn("{}", text);
@@ -133,31 +140,30 @@ void tell_end(const Args& args, const Config& config, const TrainSetup& setup, c
 }
 
 // Returns the signal that ended the run; 0: none.
-int run_rank(const Args& args, const Config& config, Session& session, RunGuard& guard) {
+int run_rank(const Args& args, const Config& given, Session& session, RunGuard& guard) {
   const bool leads = session.rank() == 0;
   StartWatch& start = guard.start();
+  start.begin("preparing the device");
+  const auto backend = make_backend(given.device, session.place());
+  const Config config = with_micro_batch(given, *backend, session.world(), session.local_ranks());
   const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
   start.begin(leads ? "opening the data: reading or making the document indices" : "opening the data, after rank 0");
   const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads);
-  start.begin("preparing the device and planning");
-  const auto backend = make_backend(config.device, session.place());
+  start.begin("connecting the groups of ranks and planning");
   Assembly assembly(config, *backend, session.world(), session.local_ranks());
+  assembly.connect();
+  check_fit(config, assembly, session.world(), session.host());
   std::vector<RankPlan> stages;
-  if (leads) {
-    stages = plan_stages(config, assembly.target());
-    // Other ranks are waiting for the run folder, and end with this one. A run that does not fit makes none.
-    const Fit fit = assembly.fit();
-    if (!fit.fits(fullest(stages))) fail<UsageError>("{}", fit_text(config, stages, fit, assembly.target()));
-  }
+  if (leads) stages = plan_stages(config, assembly.target());
   start.begin("opening the run folder");
   RunFolder* folder = open_folder(config, session, guard);
-  start.begin("connecting the groups of ranks and taking memory");
+  start.begin("taking memory");
   const double peak = measure_peak(*backend, precision_of(config.train.precision).compute);
   TrainSetup setup{.plan = assembly.plan(), .peak_flops = peak, .model = assembly.build(), .data = data.get()};
   setup.end_signal = [&] { return guard.end_signal(); };
   std::optional<Progress> progress;
   if (leads) {
-    introduce(config, session, assembly.describe(), stages, peak, *data, folder);
+    introduce(config, given, session, assembly.describe(), stages, peak, *data, folder);
     setup.folder = folder;
     setup.progress = &progress.emplace(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
   }

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/signals.h"
+#include "base/thread_waiting.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/print.h"
@@ -53,6 +54,7 @@ void run(int argc, char** argv, CLI::App& app) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  bound_spinning(argv);
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is then a failed write, with a message
   CLI::App app("Pre-trains Llama-family language models.", "hlat");
   const bool speaks = is_reporting_rank();

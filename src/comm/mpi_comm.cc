@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <map>
 #include <thread>
@@ -210,6 +211,8 @@ void check_tags() {
 
 MpiSession::MpiSession(const MpiOptions& options) : exceptions_(std::uncaught_exceptions()) {
   HLAT_CHECK(0 < options.max_message_bytes && options.max_message_bytes <= kMaxRequest, "messages of {} bytes", options.max_message_bytes);
+  // Open MPI's own blocking calls (start, split) offer the core too, unless the user said otherwise.
+  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   int threads = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "MPI_Init_thread");
   if (threads < MPI_THREAD_MULTIPLE)

@@ -69,7 +69,7 @@ void fields(Visit& v, TrainConfig& c) {
   v("epochs", c.epochs, "length of the run in passes over the data, rounded up to whole steps; 0: train.steps tells", range(0, 1e9));
   v("seq_len", c.seq_len, "tokens per sequence", range(1, 16777216));
   v("global_batch", c.global_batch, "sequences per optimizer step", range(1, 16777216));
-  v("micro_batch", c.micro_batch, "sequences per forward and backward", range(1, 16777216));
+  v("micro_batch", c.micro_batch, "sequences per forward and backward; auto: as many as fit the device's memory", auto_or(1, 16777216));
   v("precision", c.precision, "which types and roundings are used where", Limits{});
   v("recompute", c.recompute, "what the backward computes again instead of keeping", Limits{});
   v("loss_chunk", c.loss_chunk, "tokens whose logits exist at one time", range(1, kMaxCount));

@@ -7,33 +7,36 @@
 namespace hlat {
 namespace {
 
-std::string started(int64_t ranks) { return fmt::format("{} {} started", ranks, ranks == 1 ? "was" : "were"); }
+std::string there_are(int64_t ranks, RanksAre are) {
+  if (are == RanksAre::planned) return fmt::format("the plan is for {}", ranks);
+  return fmt::format("{} {} started", ranks, ranks == 1 ? "was" : "were");
+}
 
 // How to make the layout fit the ranks there are, or the other way round.
-std::string advice(const ParallelConfig& p, int64_t ranks) {
+std::string advice(const ParallelConfig& p, int64_t ranks, RanksAre are) {
   const int64_t replica = p.tp * p.pp;
   if (ranks % replica == 0) return "set parallel.dp=auto to use as many replicas as fit";
   if (ranks == 1) return "for one process set parallel.tp=1 parallel.pp=1 parallel.dp=auto";
   const std::string_view number = p.dp == 0 ? "a multiple of " : "";
-  return fmt::format("start {}{} ranks, or set parallel.dp=auto and a parallel.tp x parallel.pp that divides {}", number,
-                     p.dp == 0 ? replica : p.ranks(), ranks);
+  return fmt::format("{} {}{} ranks, or set parallel.dp=auto and a parallel.tp x parallel.pp that divides {}",
+                     are == RanksAre::planned ? "plan for" : "start", number, p.dp == 0 ? replica : p.ranks(), ranks);
 }
 
-void check_ranks(const ParallelConfig& p, int64_t ranks) {
+void check_ranks(const ParallelConfig& p, int64_t ranks, RanksAre are) {
   const int64_t replica = p.tp * p.pp;
   if (p.dp > 0 && p.ranks() != ranks)
     throw UsageError(fmt::format("parallel.tp ({}) x parallel.pp ({}) x parallel.dp ({}) is {} ranks, but {}; {}", p.tp, p.pp, p.dp,
-                                 p.ranks(), started(ranks), advice(p, ranks)));
+                                 p.ranks(), there_are(ranks, are), advice(p, ranks, are)));
   if (ranks % replica != 0)
     throw UsageError(fmt::format("parallel.tp ({}) x parallel.pp ({}) is {} ranks for each replica, but {}; {}", p.tp, p.pp, replica,
-                                 started(ranks), advice(p, ranks)));
+                                 there_are(ranks, are), advice(p, ranks, are)));
 }
 
 }  // namespace
 
-Config with_ranks(Config config, int64_t ranks) {
+Config with_ranks(Config config, int64_t ranks, RanksAre are) {
   HLAT_CHECK(ranks >= 1, "{} ranks", ranks);
-  check_ranks(config.parallel, ranks);
+  check_ranks(config.parallel, ranks, are);
   const bool found = config.parallel.dp == 0;
   if (found) config.parallel.dp = ranks / (config.parallel.tp * config.parallel.pp);
   std::string text;

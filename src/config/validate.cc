@@ -252,9 +252,11 @@ void data_rules(Checker& check, const Config& c) {
 
 }  // namespace
 
-std::vector<Violation> validate(const Config& config, std::set<std::string> skip) {
-  Checker check(config, std::move(skip));
+std::vector<Violation> validate(const Config& given, std::set<std::string> skip) {
+  Checker check(given, std::move(skip));
   check.limits();
+  Config config = given;
+  config.train.micro_batch = std::max<int64_t>(1, given.train.micro_batch);  // auto is at least 1, and chosen to keep the rules
   model_rules(check, config.model);
   schedule_rules(check, config.optim, config.train);
   batch_rules(check, config);

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
-#include "data/dataset.h"
 #include "parallel/mesh.h"
 
 namespace hlat {
@@ -46,42 +45,6 @@ std::vector<PeakEntry> largest(const MemoryPlan& memory, size_t count) {
   return all;
 }
 
-// A config with one thing changed, for "what to change".
-struct Change {
-  std::string text;
-  Config config;
-};
-
-std::vector<Change> changes(const Config& config) {
-  std::vector<Change> list;
-  const auto add = [&](const std::string& text, const auto& edit) {
-    Config c = config;
-    edit(c);
-    list.push_back({text, c});
-  };
-  const int64_t micro = config.train.micro_batch;
-  if (micro > 1) add("train.micro_batch=1", [](Config& c) { c.train.micro_batch = 1; });
-  const auto recompute = [&](RecomputeKind kind) {
-    const Recompute r{.kind = kind, .every = 0};
-    if (!(config.train.recompute == r)) add("train.recompute=" + r.str(), [&](Config& c) { c.train.recompute = r; });
-  };
-  recompute(RecomputeKind::selective);
-  recompute(RecomputeKind::full);
-  if (config.parallel.tp > 1 && !config.parallel.sequence) add("parallel.sequence=true", [](Config& c) { c.parallel.sequence = true; });
-  if (config.parallel.dp > 1 && !config.parallel.zero1) add("parallel.zero1=true", [](Config& c) { c.parallel.zero1 = true; });
-  if (config.train.loss_chunk > 256) add("train.loss_chunk=256", [](Config& c) { c.train.loss_chunk = 256; });
-  if (config.train.precision != PrecisionKind::bf16_sr)
-    add("train.precision=bf16_sr", [](Config& c) { c.train.precision = PrecisionKind::bf16_sr; });
-  add("all of these", [](Config& c) {
-    c.train.micro_batch = 1;
-    c.train.recompute = {.kind = RecomputeKind::full, .every = 0};
-    c.train.loss_chunk = std::min<int64_t>(c.train.loss_chunk, 256);
-    c.train.precision = PrecisionKind::bf16_sr;
-    c.parallel.sequence = c.parallel.zero1 = true;
-  });
-  return list;
-}
-
 std::string region_table(const RankPlan& plan, bool of_stage) {
   const auto total = static_cast<double>(plan.memory.total());
   std::string s =
@@ -92,6 +55,13 @@ std::string region_table(const RankPlan& plan, bool of_stage) {
                      100.0 * static_cast<double>(bytes) / total);
   }
   return s + fmt::format("{:<12} {:>20} {:>12}\n", "total", plan.memory.total(), format_bytes(plan.memory.total()));
+}
+
+std::string host_text(const HostLines& lines) {
+  std::string s = fmt::format("host memory outside the regions: process {}", format_bytes(lines.process));
+  if (lines.loader > 0) s += fmt::format(", rows that the loader has ready {}", format_bytes(lines.loader));
+  if (lines.communication > 0) s += fmt::format(", communication {}", format_bytes(lines.communication));
+  return s + "\n";
 }
 
 // One rank of each pipeline stage.
@@ -150,9 +120,7 @@ std::string plan_table(const Config& config, const std::vector<RankPlan>& stages
   s += "\n";
   if (stages.size() > 1) s += stage_table(stages);
   s += region_table(plan, stages.size() > 1);
-  if (plan.host_bytes > 0) s += fmt::format("outside the regions, host memory for communication: {}\n", format_bytes(plan.host_bytes));
-  if (plan.use == ParamUse::training)
-    s += fmt::format("outside the regions, host memory for rows that the loader has ready: {}\n", format_bytes(loader_bytes(config)));
+  s += host_text(host_lines(config, plan));
   s += "\nlargest entries at the peak\n";
   for (const PeakEntry& e : largest(plan.memory, 10))
     s += fmt::format("  {:<10} {:>12}  {}{}\n", name_of(e.region), format_bytes(e.bytes), e.label,
@@ -169,28 +137,36 @@ std::string plan_table(const Config& config, const std::vector<RankPlan>& stages
   return s;
 }
 
+std::string micro_batch_text(const Config& config) {
+  return fmt::format("train.micro_batch = auto is {}: the largest that fits, of what divides the {} sequences of a replica",
+                     config.train.micro_batch, config.train.global_batch / config.parallel.dp);
+}
+
 std::string fit_text(const Config& config, const std::vector<RankPlan>& stages, const Fit& fit, const PlanTarget& target) {
   const RankPlan& plan = fullest(stages);
-  const double need = static_cast<double>(plan.memory.total());
-  const std::string have = format_bytes(static_cast<uint64_t>(fit.available));
+  const double need = fit.needed(config, plan), host = fit.host_needed(config, plan);
+  const auto bytes = [](double n) { return format_bytes(static_cast<uint64_t>(n)); };
   const std::string where = stages.size() > 1 ? fmt::format(" (stage {})", plan.coord.pp) : "";
-  if (fit.fits(plan)) return fmt::format("fits on {}: {}{} of {}\n", fit.device, format_bytes(plan.memory.total()), where, have);
-  std::string s = fmt::format("does not fit on {}: {} needed{}, {} available, {} short\n", fit.device, format_bytes(plan.memory.total()),
-                              where, have, format_bytes(static_cast<uint64_t>(need - fit.available)));
-  s += "what would change it:\n";
-  bool any = false;
-  for (const Change& c : changes(config)) {
-    const std::vector<RankPlan> others = plan_stages(c.config, target);
-    const RankPlan& other = fullest(others);
-    if (plan.use == ParamUse::weights && other.memory.total() >= plan.memory.total()) continue;  // of use to training alone
-    any = any || fit.fits(other);
-    s += fmt::format("  {:<28} {:>12}  {}\n", c.text, format_bytes(other.memory.total()), fit.fits(other) ? "fits" : "does not fit");
+  if (fit.fits(config, plan)) return fmt::format("fits on {}: {}{} of {}\n", fit.device, bytes(need), where, bytes(fit.available));
+  std::string s;
+  if (need > fit.available)
+    s = fmt::format("does not fit on {}: {} needed{}, {} available, {} short\n", fit.device, bytes(need), where, bytes(fit.available),
+                    bytes(need - fit.available));
+  if (host > fit.host_available)
+    s += fmt::format("does not fit in the host's memory: {} needed{} outside the device, {} available\n", bytes(host), where,
+                     bytes(fit.host_available));
+  const std::vector<Remedy> list = remedies(config, plan, fit, target);
+  if (!list.empty()) s += "what would change it:\n";
+  for (const Remedy& r : list) {
+    const std::string ranks = r.ranks > plan.mesh.ranks() ? fmt::format(" on {} ranks, each with as much memory", r.ranks) : "";
+    s += fmt::format("  {:<40} {:>12}  {}{}\n", r.change, format_bytes(r.bytes), r.fits ? "fits" : "does not fit", ranks);
   }
-  if (!any) s += "  only more tp or pp ranks, a smaller model, a shorter train.seq_len or a device with more memory\n";
+  if (std::none_of(list.begin(), list.end(), [](const Remedy& r) { return r.fits; }))
+    s += "only a smaller model, a shorter train.seq_len or a device with more memory would fit\n";
   return s;
 }
 
-nlohmann::ordered_json plan_json(const Config& config, const std::vector<RankPlan>& stages, const Fit& fit) {
+nlohmann::ordered_json plan_json(const Config& config, const std::vector<RankPlan>& stages, const Fit& fit, const PlanTarget& target) {
   const RankPlan& plan = fullest(stages);
   const auto bytes_json = [](const MemoryPlan& memory) {
     nlohmann::ordered_json j;
@@ -203,14 +179,17 @@ nlohmann::ordered_json plan_json(const Config& config, const std::vector<RankPla
   j["tokens_per_step"] = plan.tokens;
   j["precision"] = name_of(config.train.precision);
   j["recompute"] = config.train.recompute.str();
+  j["micro_batch"] = config.train.micro_batch;
   j["use"] = plan.use == ParamUse::training ? "training" : "evaluation";
   j["ranks"] = plan.mesh.ranks();
   j["tp"] = plan.mesh.tp;
   j["pp"] = plan.mesh.pp;
   j["dp"] = plan.mesh.dp;
   j["bytes"] = bytes_json(plan.memory);  // of the fullest stage
-  j["host_bytes"] = plan.host_bytes;
-  j["loader_bytes"] = loader_bytes(config);
+  const HostLines host = host_lines(config, plan);
+  j["host_bytes"] = host.communication;
+  j["loader_bytes"] = host.loader;
+  j["process_bytes"] = host.process;
   for (const RankPlan& p : stages) {
     nlohmann::ordered_json stage{{"stage", p.coord.pp}, {"bytes", bytes_json(p.memory)}, {"executed_flops_per_rank", p.executed_flops()}};
     for (const AxisTraffic& a : p.traffic)
@@ -226,7 +205,12 @@ nlohmann::ordered_json plan_json(const Config& config, const std::vector<RankPla
   j["executed_flops_per_step"] = executed;
   j["device"] = fit.device;
   j["available_bytes"] = fit.available;
-  j["fits"] = fit.fits(plan);
+  j["needed_bytes"] = fit.needed(config, plan);
+  j["fits"] = fit.fits(config, plan);
+  j["remedies"] = nlohmann::ordered_json::array();
+  if (fit.fits(config, plan)) return j;
+  for (const Remedy& r : remedies(config, plan, fit, target))
+    j["remedies"].push_back({{"change", r.change}, {"ranks", r.ranks}, {"bytes", r.bytes}, {"fits", r.fits}});
   return j;
 }
 

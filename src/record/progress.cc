@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/machine.h"
+#include "record/utilization.h"
 
 namespace hlat {
 namespace {
@@ -38,7 +39,7 @@ std::string progress_line(const StepMetrics& m, int64_t total_steps, double elap
   parts.push_back(m.floor == m.floor ? fmt::format("loss {:.4f} (floor {:.4f})", m.loss, m.floor) : fmt::format("loss {:.4f}", m.loss));
   if (m.val_loss) parts.push_back(fmt::format("held out {:.4f}", *m.val_loss));
   parts.push_back(format_count(m.tokens_per_s) + " tokens/s");
-  parts.push_back(fmt::format("MFU {:.1f}%", 100 * m.mfu));
+  if (is_utilization(m.mfu)) parts.push_back(fmt::format("MFU {:.1f}%", 100 * m.mfu));
   if (m.step < total_steps) parts.push_back("ETA " + format_duration(eta_s));
   parts.push_back("elapsed " + format_duration(elapsed_s));
   std::string line;

@@ -21,7 +21,9 @@ class Assembly {
   PlanTarget target() const { return {.scratch_model = scratch_model_.get(), .transport = comm_.transport(), .use = use_}; }
   Fit fit() const;  // what each rank here may take
 
-  // Makes the mesh, takes the planned memory and places the model in it, once. Collective.
+  // Makes the mesh, once: what a transport takes of the device is taken then. Collective.
+  void connect(const DeviceComm::WrapComm& wrap = {});
+  // Takes the planned memory and places the model in it, once; connects first where that was not done. Collective.
   PlacedModel& build(const DeviceComm::WrapComm& wrap = {});
   std::string describe() const;  // the machine and how tensors move, for the log; after build()
 
@@ -29,6 +31,7 @@ class Assembly {
   Config config_;
   Backend& backend_;
   ParamUse use_;
+  int local_ranks_;
   DeviceComm comm_;
   Region measuring_;
   std::unique_ptr<Ops> scratch_model_;
@@ -37,7 +40,7 @@ class Assembly {
   std::optional<PlacedModel> model_;
 };
 
-// What each of `sharing` ranks on this machine, or on its GPU, may take.
-Fit fit_here(Backend& backend, int sharing);
+// What each of `sharing` ranks on this machine, or on its GPU, may take; local_ranks: of all GPUs of this machine, who share its memory.
+Fit fit_here(Backend& backend, int sharing, int local_ranks);
 
 }  // namespace hlat

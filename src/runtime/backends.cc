@@ -11,29 +11,39 @@ namespace hlat {
 namespace {
 
 #ifdef HLAT_HAVE_CUDA
-// A null pointer where the config leaves the choice and it falls on the CPU.
-std::unique_ptr<Backend> make_cuda(const DeviceConfig& device, const Place& place) {
-  const int gpus = cuda_device_count();
-  if (gpus > 0)
-    return std::make_unique<CudaBackend>(
-        CudaOptions{.device = place.local_rank % gpus, .cache_dir = user_cache_dir(), .deterministic = device.deterministic});
-  if (device.backend == "cuda") fail<UsageError>("device.backend = cuda: no GPU that a CUDA driver gives access to");
-  return nullptr;
+GpuChoice gpus_here() {
+  std::vector<GpuFacts> gpus;
+  for (int i = 0; i < cuda_device_count(); ++i) gpus.push_back(gpu_facts(i));
+  return choose_gpus(gpus, cuda_code());
+}
+
+std::unique_ptr<Backend> make_cuda(const DeviceConfig& device, int index) {
+  return std::make_unique<CudaBackend>(CudaOptions{.device = index, .cache_dir = user_cache_dir(), .deterministic = device.deterministic});
 }
 #else
-std::unique_ptr<Backend> make_cuda(const DeviceConfig& device, const Place& /*place*/) {
-  if (device.backend == "cuda") throw UsageError("device.backend = cuda: this hlat was built without CUDA");
-  return nullptr;
-}
+GpuChoice gpus_here() { return {}; }
+std::unique_ptr<Backend> make_cuda(const DeviceConfig& /*device*/, int /*index*/) { return nullptr; }
 #endif
 
 }  // namespace
 
+std::optional<int> pick_gpu(const std::string& asked, const GpuChoice& gpus, int local_rank) {
+  if (asked == "cpu") return {};
+  if (!gpus.usable.empty()) return gpus.usable[static_cast<size_t>(local_rank) % gpus.usable.size()];
+  if (asked != "cuda") return {};
+#ifndef HLAT_HAVE_CUDA
+  if (gpus.refused.empty()) throw UsageError("device.backend = cuda: this hlat was built without CUDA");
+#endif
+  throw UsageError("device.backend = cuda: " + (gpus.refused.empty() ? "no GPU that a CUDA driver gives access to" : gpus.refused));
+}
+
+size_t usable_gpus() { return gpus_here().usable.size(); }
+
 std::unique_ptr<Backend> make_backend(const DeviceConfig& device, const Place& place) {
-  if (device.backend != "cpu")
-    if (auto cuda = make_cuda(device, place)) return cuda;
+  const GpuChoice gpus = device.backend == "cpu" ? GpuChoice{} : gpus_here();
+  if (const auto gpu = pick_gpu(device.backend, gpus, place.local_rank)) return make_cuda(device, *gpu);
   const int threads = device.threads > 0 ? static_cast<int>(device.threads) : place.threads;
-  return std::make_unique<CpuBackend>(CpuOptions{.threads = threads, .isa = device.isa});
+  return std::make_unique<CpuBackend>(CpuOptions{.threads = threads, .isa = device.isa, .why_not_gpu = gpus.refused});
 }
 
 }  // namespace hlat

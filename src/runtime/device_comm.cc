@@ -9,6 +9,7 @@
 #include "comm/host_exchange.h"
 #include "comm/nccl/nccl_comm.h"
 #include "comm/staged_comm.h"
+#include "runtime/backends.h"
 #ifdef HLAT_HAVE_CUDA
 #include "backend/cuda/cuda_backend.h"
 #endif
@@ -91,10 +92,7 @@ Mesh DeviceComm::make_mesh(const WrapComm& wrap) {
 
 CommHere comm_here(const Config& config, const Backend& backend, int ranks) {
   if (backend.device_id().empty()) return {.transport = Transport::host, .sharing = ranks};
-  int devices = 1;
-#ifdef HLAT_HAVE_CUDA
-  devices = std::max(1, cuda_device_count());
-#endif
+  const int devices = std::max(1, static_cast<int>(usable_gpus()));
   std::string why;
   const bool nccl = config.parallel.comm != "staged" && ranks <= devices && NcclRank::available(why);
   const Transport transport = nccl ? Transport::nccl : Transport::staged;

@@ -28,6 +28,7 @@ class Session {
   int threads() const { return neighbours_.threads; }
   const std::string& advice() const { return neighbours_.advice; }  // about the launcher, or empty
   Place place() const { return {.threads = neighbours_.threads, .local_rank = neighbours_.local_rank}; }
+  const std::string& host() const { return host_; }
   std::string where() const;  // "rank 3 of 8 on node-2"
 
   [[noreturn]] void abort(int code);  // ends all ranks

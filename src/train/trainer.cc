@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/format.h"
+#include "base/memory_limits.h"
 #include "comm/host_exchange.h"
 #include "optim/learning_rate.h"
 
@@ -24,18 +25,20 @@ class Means {
     latest_loss_ = m.loss;
     if (m.step > steps_ - last_) loss_ += m.loss, ++losses_;
     if (m.step > done_ + 1 || steps_ == done_ + 1) seconds_ += m.step_s, tokens_ += tokens, data_wait_s_ += m.data_wait_s;
+    if (m.step > done_ + 1) ++timed_;
   }
   void finish(TrainSummary& s) const {
     s.loss = losses_ > 0 ? loss_ / static_cast<double>(losses_) : latest_loss_;  // none of the last ones: a signal came before them
     s.loss_steps = std::max<int64_t>(losses_, 1);
     s.data_wait_s = data_wait_s_;
     s.tokens_per_s = static_cast<double>(tokens_) / seconds_;
+    s.timed_steps = timed_;
   }
 
  private:
   int64_t last_, done_, steps_, losses_ = 0;
   double loss_ = 0, latest_loss_ = 0, seconds_ = 0, data_wait_s_ = 0;
-  int64_t tokens_ = 0;
+  int64_t tokens_ = 0, timed_ = 0;  // timed: without the first step, which starts libraries too
 };
 
 // A source that shows how far the first step is, and adds up what is known of the entropy of its rows.
@@ -121,6 +124,8 @@ class Trainer {
     s.validation = validated_;
     s.planned = setup_.plan.memory;
     s.used = setup_.model.high_water();
+    s.resident = peak_resident_bytes();
+    s.device_in_use = setup_.model.device().memory_in_use();
     if (setup_.data == nullptr) return s;
     s.floor = setup_.data->floor();
     s.ledger = batches_->ledger([&](double v) { return sum_over(mesh_.along(Axis::dp), v); });

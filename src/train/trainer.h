@@ -43,9 +43,12 @@ struct TrainSummary {
   int64_t loss_steps = 0;       // how many those are
   std::optional<double> floor;  // entropy of the corpus, nats per token, where it is known
   double tokens_per_s = 0;      // over all steps but the first of this process
+  int64_t timed_steps = 0;      // how many those are
   double mfu = 0, hfu = 0;
   double seconds = 0;
   MemoryPlan planned, used;
+  size_t resident = 0;                         // of this process, at its most
+  size_t device_in_use = 0;                    // of a device with memory of its own, by all processes
   double data_wait_s = 0;                      // over all steps but the first of this process
   std::optional<ValidationResult> validation;  // the latest; none: nothing is held out, or it ended before
   Ledger ledger;

@@ -1,6 +1,7 @@
 // Runs of the real binary: what train, plan and bench leave, print and refuse.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -130,7 +131,8 @@ TEST(CliTrain, RefusesWhatDoesNotFitAndSaysWhatToChange) {
                   "parallel.tp=1", "parallel.pp=1", "parallel.dp=auto", "run.dir=" + dir.path("run")});
   EXPECT_EQ(r.exit_code, 2);
   EXPECT_NE(r.err.find("does not fit on this machine"), std::string::npos) << r.err;
-  EXPECT_NE(r.err.find("train.recompute=full"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("train.precision=bf16_sr"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("parallel.tp="), std::string::npos) << r.err;
   EXPECT_FALSE(fs::exists(dir.path("run")));
 }
 
@@ -192,7 +194,11 @@ TEST(CliBench, ReportsTheStepForMachines) {
   const RunResult r = run_binary({"bench", "step", "--config", kNano, "--steps", "2", "--json", "device.threads=1"});
   ASSERT_EQ(r.exit_code, 0) << r.err;
   const json j = json::parse(r.out);
-  for (const char* key : {"tokens_per_s", "mfu", "peak_flops", "planned_bytes", "used_bytes"}) EXPECT_GT(j[key], 0) << key;
+  for (const char* key : {"tokens_per_s", "peak_flops", "planned_bytes", "used_bytes"}) EXPECT_GT(j[key], 0) << key;
+  ASSERT_TRUE(j.contains("mfu"));
+  if (!j["mfu"].is_null()) {
+    EXPECT_TRUE(j["mfu"] > 0 && j["mfu"] <= 1) << j["mfu"];
+  }
   EXPECT_EQ(j["planned_bytes"], j["used_bytes"]);
 }
 
@@ -209,6 +215,37 @@ TEST(CliBench, NamesAWordThatIsNoSubcommand) {
   EXPECT_NE(wrong.err.find("opps"), std::string::npos) << wrong.err;
   EXPECT_NE(none.err.find("hlat bench needs one of: data, step, ops"), std::string::npos) << none.err;
   EXPECT_NE(data.err.find("hlat data needs one of: inspect, sample, tokenize"), std::string::npos) << data.err;
+}
+
+// The OpenMP runtime itself says what it read when it was loaded.
+TEST(CliTrain, ThreadsWaitWithABoundUnlessTheUserSaysHow) {
+  const auto seen_by_runtime = [](const char* policy) {
+    const char* given = std::getenv("OMP_WAIT_POLICY");
+    const std::string before = given == nullptr ? "" : given;
+    policy != nullptr ? setenv("OMP_WAIT_POLICY", policy, 1) : unsetenv("OMP_WAIT_POLICY");
+    setenv("OMP_DISPLAY_ENV", "verbose", 1);
+    const RunResult r = run_binary({"--version"});
+    unsetenv("OMP_DISPLAY_ENV");
+    given == nullptr ? unsetenv("OMP_WAIT_POLICY") : setenv("OMP_WAIT_POLICY", before.c_str(), 1);
+    return r.err;
+  };
+  const std::string text = seen_by_runtime(nullptr);
+  if (text.find("GOMP_SPINCOUNT") == std::string::npos) GTEST_SKIP() << "this OpenMP runtime is not libgomp";
+  EXPECT_NE(text.find("GOMP_SPINCOUNT = '2000'"), std::string::npos) << text;
+  EXPECT_EQ(seen_by_runtime("active").find("GOMP_SPINCOUNT = '2000'"), std::string::npos);
+}
+
+TEST(CliTrain, RecordsTheMicroBatchThatAutoChoseAndTheMemoryOfTheProcess) {
+  const TempDir dir;
+  const RunResult r = run_binary({"train", "--config", kNano, "train.micro_batch=auto", "train.steps=1", "optim.schedule_steps=600",
+                                  "run.sample_lines=0", "run.dir=" + dir.path("run"), "--json"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const json j = json::parse(r.out);
+  EXPECT_GT(j["resident_bytes"], j["used_bytes"]);
+  EXPECT_TRUE(j.contains("device_bytes"));
+  EXPECT_TRUE(j["mfu"].is_null()) << "of one step alone";
+  EXPECT_NE(slurp(dir.path("run/config.yaml")).find("micro_batch: 16"), std::string::npos);
+  EXPECT_NE(slurp(dir.path("run/log.txt")).find("train.micro_batch = auto is 16"), std::string::npos);
 }
 
 }  // namespace

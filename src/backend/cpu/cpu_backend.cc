@@ -3,8 +3,8 @@
 #include <sys/mman.h>
 
 #include <cstring>
-#include <fstream>
-#include <limits>
+
+#include "base/memory_limits.h"
 
 namespace hlat {
 
@@ -13,22 +13,6 @@ namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
 
 size_t block_size(size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage + kHugePage; }
-
-// The first number of a file such as /sys/fs/cgroup/memory.max; `none` when absent or "max".
-size_t number_in(const char* path, size_t none) {
-  std::ifstream in(path);
-  size_t value = 0;
-  return in >> value ? value : none;
-}
-
-size_t system_available() {
-  std::ifstream in("/proc/meminfo");
-  std::string key, unit;
-  size_t kib = 0;
-  while (in >> key >> kib >> unit)
-    if (key == "MemAvailable:") return kib * 1024;
-  return std::numeric_limits<size_t>::max();
-}
 
 }  // namespace
 
@@ -61,17 +45,12 @@ void CpuDevice::upload(Tensor dst, const void* host) { std::memcpy(dst.data, hos
 
 void CpuDevice::download(void* host, Tensor src) { std::memcpy(host, src.data, src.bytes()); }
 
-size_t CpuDevice::memory_available() const {
-  constexpr size_t kNone = std::numeric_limits<size_t>::max();
-  const size_t limit = number_in("/sys/fs/cgroup/memory.max", kNone);
-  const size_t used = number_in("/sys/fs/cgroup/memory.current", 0);
-  const size_t group = limit == kNone ? kNone : limit - std::min(limit, used);
-  return std::min(system_available(), group);
-}
+size_t CpuDevice::memory_available() const { return host_memory_available(); }
 
 std::string CpuBackend::describe() const {
   return fmt::format("CPU, {} thread{}: {}", options_.threads, options_.threads == 1 ? "" : "s",
-                     describe_cpu(select_kernels(options_.isa)));
+                     describe_cpu(select_kernels(options_.isa))) +
+         (options_.why_not_gpu.empty() ? "" : "\nno GPU is used: " + options_.why_not_gpu);
 }
 
 }  // namespace hlat

@@ -14,6 +14,7 @@ namespace hlat {
 struct CpuOptions {
   int threads = 1;
   std::string isa = "auto";
+  std::string why_not_gpu = {};  // for the log, where GPUs are there and cannot be used
 };
 
 class CpuOps final : public Ops {

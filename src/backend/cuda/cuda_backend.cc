@@ -29,6 +29,14 @@ int cuda_device_count() {
   return 0;
 }
 
+GpuFacts gpu_facts(int device) {
+  cudaDeviceProp properties{};
+  HLAT_CUDA(cudaGetDeviceProperties(&properties, device));
+  return {.name = properties.name, .major = properties.major, .minor = properties.minor, .shared_bytes = properties.sharedMemPerBlockOptin};
+}
+
+GpuCode cuda_code() { return parse_architectures(HLAT_CUDA_ARCHITECTURES); }
+
 CudaBackend::CudaBackend(const CudaOptions& options)
     : device_(std::make_unique<CudaDevice>(options.device, options.host_visible)),
       context_(std::make_shared<CudaContext>(options.device, device_->stream(), options.cache_dir, options.deterministic)) {}

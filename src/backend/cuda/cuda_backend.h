@@ -7,10 +7,13 @@
 #include <string>
 
 #include "ops/device.h"
+#include "ops/gpu_facts.h"
 
 namespace hlat {
 
 int cuda_device_count();  // 0 without a GPU or a driver; never throws
+GpuFacts gpu_facts(int device);
+GpuCode cuda_code();  // what this program's kernels were built for
 
 struct CudaOptions {
   int device = 0;

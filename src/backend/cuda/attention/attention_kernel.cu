@@ -74,7 +74,8 @@ __global__ void __launch_bounds__(kThreads) forward(OwnAttention s) {
 template <class T, int kHead>
 cudaError_t run_forward(cudaStream_t stream, const OwnAttention& x) {
   constexpr int kTile = kHead > 128 ? 32 : 64;
-  const size_t shared = sizeof(float) * (2 * kTile * (kHead + 1) + kTile * (kTile + 1));
+  constexpr size_t shared = sizeof(float) * (2 * kTile * (kHead + 1) + kTile * (kTile + 1));
+  static_assert(shared == own_attention_shared(kHead, false));
   return launch_shared(forward<T, kHead, kTile>, x.batch * x.heads * ((x.seq + kTile - 1) / kTile), kThreads, shared, stream, x);
 }
 
@@ -196,6 +197,7 @@ template <class T, int kHead>
 cudaError_t run_backward(cudaStream_t stream, const OwnAttention& x) {
   const int64_t tiles = (x.seq + kTile - 1) / kTile;
   constexpr size_t kBytes = Shared<kHead>::kFloats * sizeof(float);
+  static_assert(kBytes == own_attention_shared(kHead, true));
   const cudaError_t error = launch_shared(keys<T, kHead>, x.batch * x.kv_heads * tiles, kThreads, kBytes, stream, x);
   return error == cudaSuccess ? launch_shared(queries<T, kHead>, x.batch * x.heads * tiles, kThreads, kBytes, stream, x) : error;
 }

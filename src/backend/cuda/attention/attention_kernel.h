@@ -9,9 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace hlat {
+#include "ops/attention_shared.h"
 
-inline constexpr int64_t kOwnAttentionMaxHead = 256;
+namespace hlat {
 
 // Row n of qkv and dqkv is [q heads | k heads | v heads]; lse is (B, H, T).
 struct OwnAttention {

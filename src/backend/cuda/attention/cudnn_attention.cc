@@ -31,8 +31,8 @@ constexpr int64_t kDeterministicBytes = int64_t{9} << 30;  // of score gradients
 // Loads libcudnn; returns the reason when it cannot be used.
 const std::string& load_error() {
   static const std::string error = [] {
-    // The frontend would take libcudart.so.12 first where both are installed.
-    setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", "libcudart.so.13", 0);
+    // The frontend would take libcudart.so.12 first where several are installed.
+    setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", cuda_library_name("libcudart", HLAT_CUDA_MAJOR).c_str(), 0);
     std::string why;
     fe::cudnn_dlhandle = open_library("libcudnn.so.9", HLAT_CUDA_LIBRARIES, why);
     return why;

@@ -9,8 +9,9 @@ namespace hlat {
 const CublasLt& CublasLt::get() {
   static const CublasLt table = [] {
     std::string why;
-    void* library = open_library("libcublasLt.so.13", HLAT_CUDA_LIBRARIES, why);
-    if (library == nullptr) fail("the CUDA backend needs cuBLASLt 13: {}", why);
+    const std::string name = cuda_library_name("libcublasLt", HLAT_CUDA_MAJOR);
+    void* library = open_library(name.c_str(), HLAT_CUDA_LIBRARIES, why);
+    if (library == nullptr) fail<UsageError>("the CUDA backend needs the cuBLASLt of CUDA {}: {}", HLAT_CUDA_MAJOR, why);
     CublasLt t;
     const auto find = [&](const char* name) {
       void* symbol = dlsym(library, name);

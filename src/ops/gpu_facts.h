@@ -1,0 +1,53 @@
+// What is known of a GPU and of the program's GPU code, as plain data: who can run here, and who computes attention, are then functions
+// that need no GPU. The cuda backend fills the facts in; `runtime` and that backend ask.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/ops.h"
+
+namespace hlat {
+
+struct GpuFacts {
+  std::string name;
+  int major = 0, minor = 0;         // compute capability
+  size_t shared_bytes = 99 * 1024;  // of shared memory that a block may ask for
+};
+
+// What the program's GPU code was built for: CMake's list of architectures, with commas: "80-real,90". Code for sm_XY runs on GPUs of the
+// same major capability from XY on, PTX on all from XY on.
+struct GpuCode {
+  std::vector<int> binary, ptx;
+};
+GpuCode parse_architectures(const std::string& list);
+
+// Why this program has no kernels for a GPU; empty: it has.
+std::string why_not(const GpuFacts& gpu, const GpuCode& code);
+
+// Which of the machine's GPUs to use, in order; `refused` says which are left out and why, in words for a log.
+struct GpuChoice {
+  std::vector<int> usable;
+  std::string refused;
+};
+GpuChoice choose_gpus(const std::vector<GpuFacts>& gpus, const GpuCode& code);
+
+// Who computes attention of a shape on a GPU.
+enum class AttentionBy { hopper, cudnn, own };
+
+struct AttentionCase {
+  AttentionShape shape;
+  DType dtype = DType::bf16;
+  bool backward = false;
+  bool hopper = false;                       // our Hopper kernel takes it
+  std::optional<size_t> cudnn_scratch = {};  // nullopt: cuDNN does not take it
+};
+
+// UsageError, with the head size and the GPU, where nobody does. Our plain kernel takes over from cuDNN where that would keep the score
+// gradients of whole sequences in scratch: above kLargestScratch.
+inline constexpr size_t kLargestScratch = size_t{12} << 30;
+AttentionBy choose_attention(const GpuFacts& gpu, const AttentionCase& c);
+
+}  // namespace hlat

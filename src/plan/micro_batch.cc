@@ -1,0 +1,43 @@
+#include "plan/micro_batch.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "config/validate.h"
+
+namespace hlat {
+
+namespace {
+
+Config with(const Config& config, int64_t micro_batch) {
+  Config c = config;
+  c.train.micro_batch = micro_batch;
+  return c;
+}
+
+// Those that the other keys allow, in order.
+std::vector<int64_t> candidates(const Config& config) {
+  const int64_t rows = config.train.global_batch / config.parallel.dp;
+  std::vector<int64_t> all;
+  for (int64_t n = 1; n <= rows; ++n)
+    if (rows % n == 0 && validate(with(config, n)).empty()) all.push_back(n);
+  const auto fills_pipeline = [&](int64_t n) { return rows / n >= config.parallel.pp; };
+  const auto end = std::partition_point(all.begin(), all.end(), fills_pipeline);
+  if (end != all.begin()) all.erase(end, all.end());
+  return all;
+}
+
+}  // namespace
+
+int64_t largest_micro_batch(const Config& config, const PlanTarget& target, const Fit& fit) {
+  const std::vector<int64_t> all = candidates(config);
+  // Memory grows with the micro-batch: no larger one fits where a smaller does not.
+  const auto end = std::partition_point(all.begin(), all.end(), [&](int64_t n) {
+    const Config c = with(config, n);
+    const std::vector<RankPlan> stages = plan_stages(c, target);
+    return std::all_of(stages.begin(), stages.end(), [&](const RankPlan& p) { return fit.fits(c, p); });
+  });
+  return end == all.begin() ? 1 : *std::prev(end);
+}
+
+}  // namespace hlat

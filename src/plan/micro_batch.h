@@ -1,0 +1,13 @@
+// train.micro_batch = auto: the largest micro-batch that fits, found by dry runs.
+#pragma once
+
+#include "plan/dry_run.h"
+#include "plan/fit.h"
+
+namespace hlat {
+
+// Of the divisors of a replica's share of the batch the largest whose plan fits on every stage; with a pipeline, of those that leave at
+// least as many micro-batches as stages, where there are any. 1 when nothing fits. parallel.dp must be known.
+int64_t largest_micro_batch(const Config& config, const PlanTarget& target, const Fit& fit);
+
+}  // namespace hlat
