@@ -78,6 +78,12 @@ class Overlap {
   virtual void hurry(bool /*on*/) {}
 };
 
+// How a group takes its sums, which decides what their bits depend on and how far they may be from the exact sum.
+enum class Summation : uint8_t {
+  rank_order,  // in f32 (f64 for f64), one rank after the other, rounded once: equal terms have equal sums in every group
+  library,     // in an order of its own, which may differ between groups, rounded to the tensor's type at each addition
+};
+
 struct Shares;
 
 class Comm {
@@ -119,6 +125,7 @@ class Comm {
   // Ranks with the same color form a group, ordered by key. Collective. Never null: a group of one is a Comm too.
   virtual std::unique_ptr<Comm> split(int color, int key, std::string name) = 0;
 
+  virtual Summation summation() const { return Summation::rank_order; }
   // False for a group without peers (null_comm.h): the front checks and counts, and moves nothing.
   virtual bool real() const { return true; }
   // The same ranks for tensors in host memory: this group itself unless its tensors lie on a device.

@@ -12,6 +12,7 @@ class NullComm final : public Comm {
   // transport: of the group it stands for.
   NullComm(int rank, int size, std::string name, Transport transport = Transport::host);
   bool real() const override { return false; }
+  Summation summation() const override { return transport_ == Transport::nccl ? Summation::library : Summation::rank_order; }
   // A bug: it cannot know the other ranks' colors. Make a NullComm of the wanted rank and size.
   std::unique_ptr<Comm> split(int color, int key, std::string name) override;
 

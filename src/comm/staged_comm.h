@@ -32,6 +32,7 @@ class StagedComm final : public Comm, private Overlap {
 
   std::unique_ptr<Comm> split(int color, int key, std::string name) override;
   Comm& host() override { return *inner_; }
+  Summation summation() const override { return inner_->summation(); }
   void cancel() override { inner_->cancel(); }
   Overlap& overlap() override { return *this; }
 

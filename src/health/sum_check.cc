@@ -2,36 +2,52 @@
 
 #include <cmath>
 
+#include "health/rounding.h"
+
 namespace hlat {
 
-double rounding_bound(DType dtype, int ranks, int64_t n, double squares_before, double squares_after) {
-  const double u = dtype == DType::f64 ? 0x1p-53 : 0x1p-24, v = dtype == DType::bf16 ? 0x1p-8 : 0, s = ranks;
-  const double spread = s * (s - 1) * u * u * squares_before + v * v * squares_after;
-  // Below the smallest normal number of bf16 the error of a store has a fixed size.
-  return 8 * std::sqrt(spread) + (dtype == DType::bf16 ? static_cast<double>(n) * 0x1p-134 : 0);
+SumCheck::SumCheck(const Mesh& mesh, const ParamStore& params, Region& io)
+    : dp_(mesh.along(Axis::dp)),
+      ranks_(mesh.ranks_along(Axis::dp)),
+      params_(params),
+      sampled_(params.precision().grad == DType::bf16 && dp_.summation() == Summation::library) {
+  if (dp_.size() == 1) return;
+  for (size_t b = 0; b < params.buckets().size(); ++b)
+    for (const ParamId id : params.buckets()[b].params)
+      for (int r = 0; r < dp_.size(); ++r) add_shares(id, b, r, part_of(params.buckets()[b].grad.numel(), r, dp_.size()));
+  const auto shares = static_cast<int64_t>(shares_.size());
+  sums_ = io.alloc(DType::f64, {shares * kColumns}, "sums of gradients");
+  if (sampled_) samples_ = io.alloc(DType::f32, {shares * 2 * kSampled}, "samples of gradients");
 }
 
-SumCheck::SumCheck(const Mesh& mesh, const ParamStore& params, Region& io)
-    : dp_(mesh.along(Axis::dp)), ranks_(mesh.ranks_along(Axis::dp)), params_(params) {
-  if (dp_.size() == 1) return;
-  for (size_t b = 0; b < params.buckets().size(); ++b) {
-    const Bucket& bucket = params.buckets()[b];
-    for (const ParamId id : bucket.params) {
-      const int64_t first = params.offset(id), last = first + params.grad(id).numel();
-      for (int r = 0; r < dp_.size(); ++r) {
-        const Part share = part_of(bucket.grad.numel(), r, dp_.size());
-        const int64_t begin = std::max(first, share.begin), end = std::min(last, share.end());
-        if (begin < end) shares_.push_back({.param = id, .bucket = b, .begin = begin, .end = end, .owner = r});
-      }
-    }
-  }
-  sums_ = io.alloc(DType::f64, {static_cast<int64_t>(shares_.size()) * kColumns}, "sums of gradients");
+void SumCheck::add_shares(ParamId id, size_t bucket, int owner, Part elements) {
+  const int64_t first = std::max(params_.offset(id), elements.begin);
+  const int64_t last = std::min(params_.offset(id) + params_.grad(id).numel(), elements.end());
+  const int64_t step = sampled_ ? kSampledFrom : std::max<int64_t>(last - first, 1);
+  for (int64_t begin = first; begin < last; begin += step)
+    shares_.push_back({.param = id, .bucket = bucket, .begin = begin, .end = std::min(begin + step, last), .owner = owner});
+}
+
+Tensor SumCheck::sample_of(size_t share, Column column) const {
+  const int64_t at = (2 * static_cast<int64_t>(share) + (column == kBefore ? 0 : 1)) * kSampled;
+  return samples_.rows(at, at + kSampled);
+}
+
+void SumCheck::clear(Ops& ops, size_t share, Column column) const {
+  const int64_t at = static_cast<int64_t>(share) * kColumns + column;
+  ops.fill(sums_.rows(at, at + 2), 0);
+  if (sampled_) ops.fill(sample_of(share, column), 0);
 }
 
 void SumCheck::measure(Ops& ops, size_t share, Column column) const {
   const ParamShare& p = shares_[share];
-  const Tensor x = params_.buckets()[p.bucket].grad.rows(p.begin, p.end);
+  const int64_t end = sampled_ ? std::min(p.end, p.begin + kSampled) : p.end, n = end - p.begin;
+  const Tensor x = params_.buckets()[p.bucket].grad.rows(p.begin, end);
   const int64_t at = static_cast<int64_t>(share) * kColumns + column;
+  if (sampled_) {
+    if (n < kSampled) clear(ops, share, column);
+    ops.cast(sample_of(share, column).rows(0, n), x);
+  }
   ops.sum(sums_.rows(at, at + 1), x);
   ops.sum_squares(sums_.rows(at + 1, at + 2), x);
 }
@@ -41,29 +57,49 @@ void SumCheck::before(Ops& ops, size_t bucket) const {
     if (shares_[i].bucket == bucket) measure(ops, i, kBefore);
 }
 
+SumCheck::Verdict SumCheck::compare_sums(const ParamShare& p, const double* s) const {
+  return {.error = std::abs(s[kAfter] - s[kBefore]),
+          .bound = rounding_bound(params_.precision().grad, dp_.size(), p.end - p.begin, s[kBeforeSq], s[kAfterSq]),
+          .words = fmt::format("adds up to {:.9g}, what the ranks put in to {:.9g}", s[kAfter], s[kBefore])};
+}
+
+SumCheck::Verdict SumCheck::compare_samples(const ParamShare& p, const double* s, const float* samples) const {
+  double squares = 0, error_squares = 0;
+  for (int64_t i = 0; i < kSampled; ++i) {
+    const double exact = samples[i], stored = samples[kSampled + i];
+    squares += exact * exact;
+    error_squares += (stored - exact) * (stored - exact);
+  }
+  const int64_t n = std::min(kSampled, p.end - p.begin);
+  const double error = std::sqrt(error_squares), bound = chained_rounding_bound(dp_.size(), n, s[kBeforeSq], squares);
+  return {.error = error, .bound = bound, .words = fmt::format("differs in {} elements by {:.3g} of {:.3g}", n, error, std::sqrt(squares))};
+}
+
 std::optional<std::string> SumCheck::difference(Ops& ops, Device& device) const {
   if (shares_.empty()) return {};
   for (size_t i = 0; i < shares_.size(); ++i) {
-    const int64_t at = static_cast<int64_t>(i) * kColumns;
     if (shares_[i].owner == dp_.rank())
       measure(ops, i, kAfter);
     else
-      ops.fill(sums_.rows(at + kAfter, at + kColumns), 0);
+      clear(ops, i, kAfter);
   }
   dp_.all_reduce(sums_);
   std::vector<double> sums(static_cast<size_t>(sums_.numel()));
   device.download(sums.data(), sums_);
+  std::vector<float> samples;
+  if (sampled_) {
+    dp_.all_reduce(samples_);
+    samples.resize(static_cast<size_t>(samples_.numel()));
+    device.download(samples.data(), samples_);
+  }
   dp_.check();  // a group that gave up lets the device go, with any values
   for (size_t i = 0; i < shares_.size(); ++i) {
     const ParamShare& p = shares_[i];
     const double* s = sums.data() + i * kColumns;
-    const double error = std::abs(s[kAfter] - s[kBefore]);
-    const double bound = rounding_bound(params_.precision().grad, dp_.size(), p.end - p.begin, s[kBeforeSq], s[kAfterSq]);
-    if (!std::isfinite(error) || error <= bound) continue;
-    return fmt::format(
-        "gradients of {} are summed wrongly over dp ranks {}: the share of rank {} adds up to {:.9g}, what the ranks put in to {:.9g}; "
-        "rounding explains {:.1e}",
-        params_.spec(p.param).name, fmt::join(ranks_, ", "), ranks_[static_cast<size_t>(p.owner)], s[kAfter], s[kBefore], bound);
+    const Verdict v = sampled_ ? compare_samples(p, s, samples.data() + i * 2 * kSampled) : compare_sums(p, s);
+    if (!std::isfinite(v.error) || v.error <= v.bound) continue;
+    return fmt::format("gradients of {} are summed wrongly over dp ranks {}: the share of rank {} {}; rounding explains {:.1e}",
+                       params_.spec(p.param).name, fmt::join(ranks_, ", "), ranks_[static_cast<size_t>(p.owner)], v.words, v.bound);
   }
   return {};
 }

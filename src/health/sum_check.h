@@ -1,16 +1,13 @@
-// A check of the sums of gradients over dp that needs no second copy of them: the sum over all elements of what the ranks
-// put in must be the sum over all elements of what came out, but for rounding. It also sees a sum that is wrong in the
-// same way on every rank, and sums of which each rank keeps only its shard (ZeRO-1).
+// A check of the sums of gradients over dp that needs no second copy of them. It also sees a sum that is wrong in the same way on every
+// rank, and sums of which each rank keeps only its shard (ZeRO-1). A bucket is cut into parameter shares: one parameter's elements in
+// one rank's share of the bucket. What a share is held against depends on how the group sums; the bounds are those of rounding.h.
 //
-// A bucket is cut into parameter shares: one parameter's elements in one rank's share of the bucket. For one of n elements, x[i, r] the
-// gradient of rank r of S and y[i] the stored sum, the error is E = sum y[i] - sum x[i, r], both sums in f64.
-// Each addition in f32 errs by at most u |partial sum|, u = 2^-24 (2^-53 in f64), and by Cauchy and Schwarz
-// |partial sum|^2 <= S sum_r x[i, r]^2. Storing y in bf16 errs by at most v |y|, v = 2^-8. Rounding to nearest is as
-// often up as down, so the errors are independent terms c_k around zero, and by Hoeffding
-//   P(|E| > t sqrt(C)) <= 2 exp(-t^2 / 2),  C = sum c_k^2 <= S (S - 1) u^2 sum x^2 + v^2 sum y^2  (v = 0 unless bf16).
-// With t = 8 that is 3e-14 for a share. In f32, two ranks and a million elements of size s the bound is 0.001 s: one wrong
-// element is seen. In bf16 it is sqrt(n) / 32 times the size of y: one wrong element in small tensors only, in large ones
-// what goes wrong for many elements, such as a message lost or taken twice.
+// f32, or bf16 rounded once: the sum over all elements of what the ranks put in must be that of what came out. In f32, two ranks and a
+// million elements of size s the bound is 0.001 s: one wrong element is seen. In bf16 it is sqrt(n) / 32 times the size of y: one wrong
+// element in small tensors only, in large ones what goes wrong for many elements, such as a message lost or taken twice.
+// bf16 rounded at each addition (NCCL): at 256 ranks a sound sum may err by half of itself, and such sums over all elements tell nothing.
+// Here samples, the first 32 of every 64 Ki elements, are summed in f32 as well, and elements are compared: a lost or doubled sum is seen,
+// or the loss of half the ranks; not that of one rank's term among 256, nor anything from 512 ranks on.
 #pragma once
 
 #include <optional>
@@ -22,9 +19,6 @@
 #include "param/param_store.h"
 
 namespace hlat {
-
-// The most that rounding explains: t sqrt(C) of n elements summed over `ranks`, given the sums of squares before and after.
-double rounding_bound(DType dtype, int ranks, int64_t n, double squares_before, double squares_after);
 
 class SumCheck {
  public:
@@ -42,14 +36,28 @@ class SumCheck {
     int64_t begin = 0, end = 0;  // elements of the bucket
     int owner = 0;               // whose share it is, as a rank of the group
   };
+  struct Verdict {
+    double error = 0, bound = 0;
+    std::string words;
+  };
   enum Column { kBefore, kBeforeSq, kAfter, kAfterSq, kColumns };
-  void measure(Ops& ops, size_t share, Column column) const;  // the sum into this column, squares into the next
+  static constexpr int64_t kSampled = 32, kSampledFrom = int64_t{1} << 16;  // elements
+
+  void add_shares(ParamId id, size_t bucket, int owner, Part elements);
+  // What is looked at of a share: its sum into this column, its squares into the next; where samples are kept, they are copied too.
+  void measure(Ops& ops, size_t share, Column column) const;
+  void clear(Ops& ops, size_t share, Column column) const;
+  Tensor sample_of(size_t share, Column column) const;
+  Verdict compare_sums(const ParamShare& share, const double* sums) const;
+  Verdict compare_samples(const ParamShare& share, const double* sums, const float* samples) const;
 
   Comm& dp_;
   const std::vector<int>& ranks_;  // of the dp group, as ranks of the mesh
   const ParamStore& params_;
+  bool sampled_;
   std::vector<ParamShare> shares_;
-  Tensor sums_;  // (shares, kColumns) f64, flat
+  Tensor sums_;     // (shares, kColumns) f64, flat
+  Tensor samples_;  // (shares, 2, kSampled) f32, flat: before and after; undefined unless sampled
 };
 
 }  // namespace hlat

@@ -85,6 +85,8 @@ class Mesh {
 
   Comm& along(Axis axis) const { return *comms_[static_cast<size_t>(axis)]; }  // ends: a group of one on middle stages
   const std::vector<int>& ranks_along(Axis axis) const { return ranks_[static_cast<size_t>(axis)]; }  // its members, as ranks of the mesh
+  // Whether all groups along this axis give equal terms the same sum, bit by bit. Two terms have only one.
+  bool sums_agree(Axis axis) const { return along(axis).size() <= 2 || along(axis).summation() == Summation::rank_order; }
   bool crosses_stages(Axis axis) const;  // whether the group has ranks of several pipeline stages
 
   void reserve(Region& region) const;  // staging of every axis

@@ -28,6 +28,7 @@ TrainStep::TrainStep(Executor& executor)
       schedule_(make_schedule(mesh_.coord().pp, mesh_.shape().pp, static_cast<int>(micros_), static_cast<int>(config_.parallel.chunks))),
       optimizer_(config_.optim, config_.run.seed),
       sync_(params_, mesh_, config_.parallel.zero1),
+      shared_weights_(params_, mesh_, ops_, executor.memory()[Purpose::io]),
       health_(params_, mesh_, config_.parallel.zero1, config_.parallel.health_every, ops_, device_, executor.memory()[Purpose::io]),
       batch_(config_.train.micro_batch, config_.train.seq_len) {
   Region& io = executor.memory()[Purpose::io];
@@ -65,10 +66,13 @@ void TrainStep::forward_backward(const Action& a) {
 
 Tensor TrainStep::total(size_t index) const { return totals_.rows(static_cast<int64_t>(index), static_cast<int64_t>(index) + 1); }
 
+// The same bits on all ranks of the mesh: where the groups of an axis may differ in theirs, rank 0's go to everybody.
 void TrainStep::sum_over_ranks(Tensor t, bool over_tp, bool over_dp) {
   if (over_tp) mesh_.along(Axis::tp).all_reduce(t);
   if (over_dp) mesh_.along(Axis::dp).all_reduce(t);
   mesh_.along(Axis::pp).all_reduce(t);
+  if (mesh_.sums_agree(Axis::tp) && mesh_.sums_agree(Axis::dp) && mesh_.sums_agree(Axis::pp)) return;
+  for (const Axis axis : {Axis::tp, Axis::dp, Axis::pp}) mesh_.along(axis).broadcast(t, 0);
 }
 
 // Only the queue's work on dp is overlapped with the computation.
@@ -158,6 +162,7 @@ void TrainStep::update() {
   }
   ops_.sum(total(kWeightSq), scalars_.weight_sq.rows(0, params_.counted_units()));
   sync_.finish_gathers();
+  shared_weights_.hand_out();
 }
 
 // Gradients that are not finite have changed no weight: the clipping factor was NaN.

@@ -9,6 +9,7 @@
 #include "model/executor.h"
 #include "optim/adamw.h"
 #include "train/grad_sync.h"
+#include "train/shared_weights.h"
 
 namespace hlat {
 
@@ -62,6 +63,7 @@ class TrainStep {
   Schedule schedule_;
   AdamW optimizer_;
   GradSync sync_;
+  SharedWeights shared_weights_;
   Health health_;
   Batch batch_;
   bool ran_ = false;                                  // a whole schedule, op by op

@@ -8,9 +8,7 @@
 #include <map>
 #include <mutex>
 
-#include "comm/sum.h"
 #include "support/faulty_comm.h"
-#include "support/host_memory.h"
 #include "support/layout_run.h"
 
 namespace hlat {
@@ -186,6 +184,17 @@ INSTANTIATE_TEST_SUITE_P(Policies, HealthClean,
                                            PrecisionKind::bf16),
                          [](const auto& row) { return std::string(name_of(row.param)); });
 
+// bf16 gradients whose sums over dp are rounded at each addition, in another order for each group.
+TEST(HealthLibrarySums, SoundRunsPass) {
+  for (const Layout& l : {Layout{.dp = 8}, Layout{.dp = 8, .zero1 = true}, Layout{.tp = 2, .dp = 4, .sp = true, .zero1 = true},
+                          Layout{.pp = 2, .dp = 4, .tied = true}})
+    for (const PrecisionKind p : {PrecisionKind::bf16_sr, PrecisionKind::mixed}) {
+      Config c = checked(l, 1);
+      c.train.precision = p;
+      EXPECT_NO_THROW(run_layout_with_library_sums(c, 3)) << l.name() << " " << name_of(p);
+    }
+}
+
 struct Count {
   int64_t calls = 0;
   double bytes = 0;
@@ -234,38 +243,6 @@ TEST(Health, NamesWhoDiffers) {
   EXPECT_EQ(say({9, 8, 8}), "ranks 11, 12 agree, rank 10 differs");
   EXPECT_EQ(say({1, 8, 8, 2}), "ranks 11, 12 agree, ranks 10, 13 differ");
   EXPECT_EQ(say({1, 8, 8, 1}), "no majority among ranks 10, 13 and ranks 11, 12");
-}
-
-struct Sums {
-  double error = 0, bound = 0, typical = 0;
-};
-
-// The sum over ranks of n normal numbers each.
-Sums sum_over_ranks(DType dtype, int ranks, int64_t n) {
-  HostMemory memory;
-  std::vector<const void*> terms;
-  double in = 0, in_sq = 0, out = 0, out_sq = 0;
-  for (int r = 0; r < ranks; ++r) {
-    const Tensor x = memory.random(dtype, {n}, fmt::format("gradient {} of {}", r, ranks), 1e-3);
-    terms.push_back(x.data);
-    for (int64_t i = 0; i < n; ++i) in += load_f64(x, i), in_sq += load_f64(x, i) * load_f64(x, i);
-  }
-  const Tensor y = memory.zeros(dtype, {n});
-  sum_in_order(y.data, terms, n, dtype);
-  for (int64_t i = 0; i < n; ++i) out += load_f64(y, i), out_sq += load_f64(y, i) * load_f64(y, i);
-  return {std::abs(out - in), rounding_bound(dtype, ranks, n, in_sq, out_sq), std::sqrt(out_sq / static_cast<double>(n))};
-}
-
-TEST(Health, RoundingStaysInItsBoundAndOneWrongElementDoesNot) {
-  for (const int ranks : {2, 8})
-    for (const int64_t n : {int64_t{1}, int64_t{64}, int64_t{4097}, int64_t{1} << 20}) {
-      const Sums f32 = sum_over_ranks(DType::f32, ranks, n), narrow = sum_over_ranks(DType::bf16, ranks, n);
-      EXPECT_LE(f32.error, f32.bound) << ranks << " ranks, " << n;
-      EXPECT_LE(narrow.error, narrow.bound) << ranks << " ranks, " << n;
-      EXPECT_LT(f32.bound, 0.05 * f32.typical) << ranks << " ranks, " << n;
-      // In bf16 the rounding of n stores hides less than sqrt(n) / 31 typical elements, and no more.
-      EXPECT_LT(narrow.bound, std::sqrt(static_cast<double>(n)) / 31 * narrow.typical) << ranks << " ranks, " << n;
-    }
 }
 
 }  // namespace

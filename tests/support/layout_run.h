@@ -14,9 +14,14 @@
 
 namespace hlat {
 
+// Global tensors, put together from the ranks' slices.
+using GlobalTensors = std::map<std::string, std::vector<double>>;
+
 struct LayoutResult {
-  std::vector<StepResult> steps;                       // of rank 0; all ranks must agree
-  std::map<std::string, std::vector<double>> weights;  // global tensors, put together from the ranks' slices
+  std::vector<StepResult> steps;  // of rank 0; all ranks must agree
+  GlobalTensors weights;
+  GlobalTensors initial, masters;  // what the optimizer updates, before the first step and after the last: masters, or weights without
+  GlobalTensors gradients;         // of the first step, from equal weights in every layout
 };
 
 // A layout of ranks, and the tiny model it trains.
@@ -28,6 +33,7 @@ struct Layout {
   const char* recompute = "none";
   int64_t kv = 2, layers = 4, micro = 1, vocab = 101;
   bool tied = false;
+  int64_t ffn = 84;
   PrecisionKind precision = PrecisionKind::fp32;
 
   Config config() const;
@@ -36,7 +42,8 @@ struct Layout {
 
 inline void PrintTo(const Layout& l, std::ostream* out) { *out << l.name(); }  // for GoogleTest
 
-// Heads, ffn and vocabulary that few degrees divide.
+// Heads, ffn and vocabulary that few degrees divide. A layer has 0.1 MiB of f32 gradients, so a bucket of 1 MiB holds the model: for
+// several buckets a larger ffn.
 Config layout_config();
 
 // The rows of one replica, with deterministic tokens: functions of step and global row alone.
@@ -66,5 +73,9 @@ using MakeBackend = std::function<std::unique_ptr<Backend>()>;
 // differs from its plan or when ranks disagree on a result, and holds replicas of weights against each other bit by bit.
 LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& after = {}, const WrapComm& wrap = {},
                         const MakeBackend& make_backend = {});
+
+// The same on the CPU with groups that sum as a library may, each in an order of its own (library_comm.h), against the plan for such
+// groups.
+LayoutResult run_layout_with_library_sums(const Config& config, int64_t steps);
 
 }  // namespace hlat

@@ -8,10 +8,17 @@
 // on the GPU.
 // bf16: partial sums are rounded to bf16 (8 bits) before they are added, so each sum carries an error of 0.4 % per rank; weights
 // themselves are rounded, and may land on neighbouring values: 2 % in losses' distance and 5 % in gradient norms.
+// Each tensor by itself: its gradient of the first step, and how far the steps moved it (its master where there is one), both relative
+// to one rank's. That is where a tensor that is never updated (1) or gets half of its gradient (0.5; Adam hides it in the weights) shows.
+// Gradients carry the noise r of the layout, kGradientNoise at most. Where the gradient is below that noise, Adam may move an element the
+// other way: with normally distributed gradients that is r / pi of them, each 2 lr off, so movements differ by
+// 2 sqrt(r / pi).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "support/layout_run.h"
 #include "support/staged_host.h"
@@ -36,6 +43,28 @@ const LayoutResult& reference(const Layout& l, const MakeBackend& make) {
   return it->second;
 }
 
+constexpr double kGradientNoise = 0.05, kMovementNoise = 0.25;  // up to 0.018 and 0.22 in the table
+
+// Norm of a - b over that of b - c.
+double relative_distance(const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& c) {
+  double distance = 0, size = 0;
+  for (size_t i = 0; i < b.size(); ++i) distance += (a[i] - b[i]) * (a[i] - b[i]), size += (b[i] - c[i]) * (b[i] - c[i]);
+  return std::sqrt(distance / size);
+}
+
+// The tensors that a bf16 layout got wrong, by name.
+std::map<std::string, std::string> wrong_tensors(const LayoutResult& one, const LayoutResult& many) {
+  std::map<std::string, std::string> wrong;
+  for (const auto& [name, masters] : one.masters) {
+    const std::vector<double> zero(masters.size());
+    const double gradient = relative_distance(many.gradients.at(name), one.gradients.at(name), zero);
+    const double movement = relative_distance(many.masters.at(name), masters, one.initial.at(name));
+    if (!(gradient <= kGradientNoise && movement <= kMovementNoise))
+      wrong[name] = fmt::format("gradient off by {:.3f}, movement by {:.3f}", gradient, movement);
+  }
+  return wrong;
+}
+
 double rms_difference(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
@@ -58,6 +87,7 @@ void expect_like_one_rank(const Layout& layout, const MakeBackend& make) {
     const double rms = rms_difference(many.weights.at(name), weights);
     EXPECT_LE(rms, (exact ? 0.02 : 2.0) * lr) << name;
   }
+  for (const auto& [name, words] : wrong_tensors(one, many)) ADD_FAILURE() << name << ": " << words;
 }
 
 class LayoutEquivalence : public ::testing::TestWithParam<Layout> {};
@@ -69,6 +99,17 @@ TEST_P(LayoutEquivalenceOnGpu, TrainsLikeOneRank) {
 }
 
 // NOLINTBEGIN(bugprone-*)
+// Layers of 0.7 MiB of f32 gradients: a bucket of 1 MiB is cut between every second pair of them.
+std::vector<Layout> many_buckets() {
+  return {
+      {.dp = 2, .layers = 8, .ffn = 840},
+      {.dp = 4, .zero1 = true, .layers = 8, .ffn = 840},
+      {.pp = 2, .dp = 2, .zero1 = true, .chunks = 2, .layers = 8, .tied = true, .ffn = 840},
+      {.tp = 2, .dp = 2, .sp = true, .zero1 = true, .layers = 8, .ffn = 1680},
+      {.dp = 2, .zero1 = true, .layers = 8, .ffn = 840, .precision = PrecisionKind::mixed},
+  };
+}
+
 std::vector<Layout> table() {
   using enum PrecisionKind;
   std::vector<Layout> t = {
@@ -148,6 +189,7 @@ std::vector<Layout> table() {
       {.tp = 3, .pp = 2, .dp = 2, .zero1 = true, .kv = 8},
       {.tp = 4, .pp = 2, .dp = 2, .sp = true, .zero1 = true, .kv = 1, .vocab = 97},
   };
+  for (const Layout& l : many_buckets()) t.push_back(l);
   // Every other precision policy on layouts that meet all the code of the three axes.
   for (const PrecisionKind p : {mixed, mixed_sr, bf16_sr, bf16})
     for (const Layout& l : {Layout{.tp = 4, .sp = true}, Layout{.dp = 4, .zero1 = true}, Layout{.pp = 2, .chunks = 2},
@@ -165,6 +207,25 @@ INSTANTIATE_TEST_SUITE_P(Table, LayoutEquivalence, ::testing::ValuesIn(table()),
 INSTANTIATE_TEST_SUITE_P(cuda, LayoutEquivalenceOnGpu, ::testing::ValuesIn(has_gpu() ? table() : std::vector<Layout>{}),
                          [](const ::testing::TestParamInfo<Layout>& row) { return row.param.name(); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LayoutEquivalenceOnGpu);
+
+// Of the rows with many buckets some are cut because they are full, hold several groups of parameters, and have others after them, so that
+// their reduction overlaps with the rest of the backward.
+TEST(LayoutEquivalenceSelfTest, ManyBucketsAreCutBySize) {
+  for (const Layout& l : many_buckets()) {
+    const Config c = l.config();
+    run_layout(c, 1, [&](TrainStep& train, int64_t) {
+      const ParamStore& params = train.executor().params();
+      const auto full = [&](const Bucket& b) {
+        std::set<int> groups;
+        for (const ParamId id : b.params) groups.insert(params.spec(id).group);
+        return groups.size() > 1 && b.grad.bytes() >= static_cast<size_t>(c.parallel.bucket_mb) << 20;
+      };
+      const auto& all = params.buckets();
+      EXPECT_TRUE(std::any_of(all.begin(), all.end() - 1, full)) << l.name();
+      EXPECT_GE(std::count_if(all.begin(), all.end(), [](const Bucket& b) { return !b.late; }), 2) << l.name();
+    });
+  }
+}
 
 // Through host memory as a GPU's ranks do it, but on the CPU: sums have the same order, so all bits are the same.
 TEST(LayoutEquivalenceStaged, HasTheBitsOfTheHostPath) {
@@ -201,6 +262,22 @@ TEST(LayoutEquivalenceSelfTest, OtherBatchesAndOtherSeedsAreTold) {
   const LayoutResult other = run_layout(c, 2);
   EXPECT_GT(std::abs(other.steps[0].loss - one.steps[0].loss), 1e-4);
   EXPECT_GT(rms_difference(other.weights.at("layers.0.mlp.down"), one.weights.at("layers.0.mlp.down")), c.optim.lr);
+}
+
+// A tensor that stays as it was, or whose gradient lacks a half, is told by its name, and no other is.
+TEST(LayoutEquivalenceSelfTest, ATensorThatIsNeverUpdatedOrHasHalfItsGradientIsTold) {
+  for (const Layout& l : table()) {
+    if (l.precision == PrecisionKind::fp32) continue;
+    const LayoutResult& one = reference(l, {});
+    const LayoutResult many = run_layout(l.config(), kSteps);
+    for (const auto& [name, initial] : one.initial) {
+      LayoutResult frozen = many, half = many;
+      frozen.masters[name] = initial;
+      for (double& g : half.gradients[name]) g /= 2;
+      for (const auto& wrong : {wrong_tensors(one, frozen), wrong_tensors(one, half)})
+        EXPECT_TRUE(wrong.size() == 1 && wrong.contains(name)) << l.name() << ": " << name << ", told are " << wrong.size();
+    }
+  }
 }
 
 TEST(LayoutEquivalenceSelfTest, TheSameLayoutTwiceIsBitIdentical) {

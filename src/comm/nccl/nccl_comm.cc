@@ -29,6 +29,7 @@ class NcclComm final : public Comm, private Overlap {
     return std::make_unique<NcclComm>(shared_, host_->split(color, key, std::move(name)));
   }
   Comm& host() override { return *host_; }
+  Summation summation() const override { return Summation::library; }
   void open_ring() override;
   void cancel() override;
   void check() override { shared_.watch.check(); }
