@@ -170,12 +170,17 @@ void run(const Args& given) {
 void add_data_tokenize_command(CLI::App& data) {
   const auto args = std::make_shared<Args>();
   CLI::App* command = data.add_subcommand("tokenize", "text to token ids, one document a line, and back");
-  command->add_option("--tokenizer", args->tokenizer, "tokenizer.json, or a .model of SentencePiece or tiktoken")->required();
-  command->add_option("input", args->input, "the text; default: standard input");
-  command->add_option("--jsonl", args->field,
-                      "a JSON object a line: the text is in this field of each; without it all of the text is one document");
+  command->add_option("--tokenizer", args->tokenizer, "tokenizer.json, or a .model of SentencePiece or tiktoken")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("input", args->input, "the text; default: standard input")->type_name("FILE");
+  command
+      ->add_option("--jsonl", args->field,
+                   "each line is a JSON object with the text in this field; default: all of the input is one document")
+      ->type_name("FIELD");
   command->add_flag("--decode", args->decode, "the input is ids, a document a line: print their text (with --jsonl as objects)");
-  command->add_option("--threads", args->threads, "for many documents; default: all cores")->check(CLI::Range(1, 1024));
+  command->add_option("--threads", args->threads, "for many documents; default: all cores")->check(CLI::Range(1, 1024))->type_name("N");
+  show_example(*command, "hlat data tokenize --tokenizer tokenizer.json --jsonl text web.jsonl > ids.txt");
   command->callback([args] { run(*args); });
 }
 

@@ -10,9 +10,11 @@
 #include "bench/peak.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
+#include "cli/config_warnings.h"
 #include "cli/ranks.h"
 #include "config/print.h"
 #include "config/resolve.h"
+#include "config/run_length.h"
 #include "plan/report.h"
 #include "runtime/assembly.h"
 #include "runtime/backends.h"
@@ -63,17 +65,17 @@ nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s)
 }
 
 // What rank 0 writes before the first step.
-std::unique_ptr<RunFolder> open_folder(const Config& config, const Session& session, const std::string& machine,
+std::unique_ptr<RunFolder> open_folder(const Config& given, const Config& config, const Session& session, const std::string& machine,
                                        const std::vector<RankPlan>& stages, double peak, const Dataset& data) {
-  auto folder = std::make_unique<RunFolder>(config.run.dir, to_yaml(config), config.run.tensorboard);
+  auto folder = std::make_unique<RunFolder>(config.run.dir, run_record(given, config), config.run.tensorboard);
   const RankPlan& plan = fullest(stages);
   folder->log().info("{}", machine);
   folder->log().info("measured matmul rate {} FLOP/s{}", format_count(peak), plan.mesh.ranks() > 1 ? " on rank 0" : "");
   folder->log().info("plan\n{}", plan_table(config, stages));
   folder->log().info("data\n{}", data.describe());
   for (const std::string& text : data.warnings()) folder->log().warn("{}", text);
-  if (config.train.precision == PrecisionKind::bf16)
-    folder->log().warn("precision bf16 rounds every update to the nearest bf16 and is known to diverge; bf16_sr and mixed do not");
+  for (const std::string& text : config_warnings(config)) folder->log().warn("{}", text);
+  if (const std::string length = length_text(config.train); !length.empty()) folder->log().info("{}", length);
   if (!session.advice().empty()) folder->log().warn("{}", session.advice());
   const std::string mesh = plan.mesh.ranks() > 1 ? "\n" + mesh_text(config) : "";
   fmt::print(stderr, "{}{}\n{} parameters, planned memory {}{}, run folder {}\n", machine, mesh,
@@ -82,7 +84,7 @@ std::unique_ptr<RunFolder> open_folder(const Config& config, const Session& sess
   return folder;
 }
 
-void run_rank(const Args& args, const Config& config, const Session& session, int64_t& step) {
+void run_rank(const Args& args, const Config& given, const Config& config, const Session& session, int64_t& step) {
   const bool leads = session.rank() == 0;
   const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
   const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads);
@@ -100,7 +102,7 @@ void run_rank(const Args& args, const Config& config, const Session& session, in
   std::unique_ptr<RunFolder> folder;
   std::optional<Progress> progress;
   if (leads) {
-    folder = open_folder(config, session, assembly.describe(), stages, peak, *data);
+    folder = open_folder(given, config, session, assembly.describe(), stages, peak, *data);
     setup.folder = folder.get();
     setup.progress = &progress.emplace(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
   }
@@ -119,10 +121,11 @@ void run_rank(const Args& args, const Config& config, const Session& session, in
 
 void run(const Args& args) {
   const Launch launch = this_launch();
-  const Config config = with_ranks(args.config.load().config, launch.ranks);
+  const Config given = args.config.load().config;
+  const Config config = with_ranks(given, launch.ranks);
   Session session(launch, config.parallel.timeout_s);
   int64_t step = 0;
-  run_on_ranks(session, config, step, [&] { run_rank(args, config, session, step); });
+  run_on_ranks(session, config, step, [&] { run_rank(args, given, config, session, step); });
 }
 
 }  // namespace
@@ -130,7 +133,7 @@ void run(const Args& args) {
 void add_train_command(CLI::App& app) {
   const auto args = std::make_shared<Args>();
   CLI::App* command = app.add_subcommand("train", "train a model");
-  add_config_args(*command, args->config);
+  add_config_args(*command, args->config, "hlat train --config configs/nano.yaml train.steps=100 run.dir=runs/try");
   command->add_flag("--json", args->json, "print the summary as one JSON object");
   command->callback([args] { run(*args); });
 }

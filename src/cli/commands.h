@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
 
 namespace hlat {
 
@@ -14,6 +15,9 @@ void add_data_command(CLI::App& app);
 
 // Makes a command that only has subcommands ask for one; a word that is none of them is named.
 void needs_subcommand(CLI::App& command);
+
+// Ends a command's help with an example of its use.
+void show_example(CLI::App& command, const std::string& example);
 
 // Subcommands of data.
 void add_data_inspect_command(CLI::App& data);
