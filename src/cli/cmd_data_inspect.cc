@@ -66,10 +66,10 @@ void add_data_inspect_command(CLI::App& data) {
   const auto args = std::make_shared<Args>();
   CLI::App* command = data.add_subcommand("inspect", "rows as text with document borders, statistics of the sources, speed");
   add_config_args(*command, args->config, "hlat data inspect --config train.yaml --rows 4");
-  command->add_option("--step", args->step, "show rows of this step")->check(CLI::Range(int64_t{1}, int64_t{1} << 31))->type_name("N");
-  command->add_option("--rows", args->rows, "how many rows to show")->check(CLI::Range(int64_t{0}, int64_t{1} << 24))->type_name("N");
+  command->add_option("--step", args->step, "show rows of this step")->check(within(int64_t{1}, int64_t{1} << 31))->type_name("N");
+  command->add_option("--rows", args->rows, "how many rows to show")->check(within(int64_t{0}, int64_t{1} << 24))->type_name("N");
   command->add_option("--tokens", args->tokens, "statistics over so many tokens; default: those of the run, at most a million")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 60))
+      ->check(within(uint64_t{1}, uint64_t{1} << 60))
       ->type_name("N");
   command->add_flag("--json", args->json, "print one JSON object");
   command->callback([args] { run(*args); });

@@ -58,9 +58,7 @@ void add_data_sample_command(CLI::App& data) {
   CLI::Option* out =
       command->add_option("--out", args->out, "folder for stories.jsonl and tokenizer.json; default: stories to standard output")
           ->type_name("FOLDER");
-  command->add_option("--documents", args->documents, "how many stories")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
-      ->type_name("N");
+  command->add_option("--documents", args->documents, "how many stories")->check(within(uint64_t{1}, uint64_t{1} << 40))->type_name("N");
   command->add_option("--seed", args->seed, "another number gives other stories")->type_name("N");
   command->add_flag("--json", args->json, "print one JSON object about the files")->needs(out);
   show_example(*command, "hlat data sample --out stories --documents 20000");

@@ -96,10 +96,10 @@ void add_plan_command(CLI::App& app) {
   add_config_args(*command, args->config, "hlat plan --config configs/hlat-7b.yaml --device h100 train.recompute=full");
   command->add_option("--device", args->device, "compare with a known device instead of this machine: h200, h100, ...")->type_name("NAME");
   command->add_option("--ranks", args->ranks, "plan for this many ranks, with parallel.dp to match")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+      ->check(within(int64_t{1}, int64_t{1} << 30))
       ->type_name("N");
   command->add_option("--rank", args->rank, "plan this rank; default: one of each pipeline stage")
-      ->check(CLI::Range(0, 1 << 30))
+      ->check(within(0, 1 << 30))
       ->type_name("R");
   command->add_flag("--eval", args->eval, "plan an evaluation, with weights alone, instead of a training step");
   command->add_flag("--json", args->json, "print one JSON object");
