@@ -47,9 +47,13 @@ void add_config_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("config", "print the resolved config, or the reference of all keys");
   add_config_args(*command, args->config, "hlat config --config configs/nano.yaml train.steps=100", false);
   CLI::Option* json = command->add_flag("--json", args->json, "print one JSON object");
-  command->add_flag("--reference", args->reference, "print every key with default, values and meaning, as Markdown")->excludes(json);
+  CLI::Option* reference =
+      command->add_flag("--reference", args->reference, "print every key with default, values and meaning, as Markdown");
+  reference->excludes(json);
   command->add_option("--keys", args->keys, "list the keys with default and meaning: of a section, one key, or all")
       ->expected(0, 1)
+      ->excludes(json)
+      ->excludes(reference)
       ->type_name("[SECTION[.KEY]]");
   command->callback([args] { run(*args); });
 }

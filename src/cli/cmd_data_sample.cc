@@ -37,8 +37,11 @@ void run(const Args& args) {
   const std::filesystem::path dir = args.out;
   std::error_code failed;
   std::filesystem::create_directories(dir, failed);
-  if (failed) fail("cannot make the folder {}: {}", args.out, failed.message());
+  if (failed) fail<UsageError>("--out {}: cannot make the folder: {}", args.out, failed.message());
   const std::filesystem::path stories = dir / "stories.jsonl", tokenizer = dir / "tokenizer.json";
+  for (const std::filesystem::path& file : {stories, tokenizer})
+    if (std::filesystem::exists(file))
+      fail<UsageError>("--out {}: there is a {} already; give another folder", args.out, file.filename().string());
   OutputFile file(stories, OutputFile::Mode::create_new);
   write_stories(corpus, args.documents, [&](const std::string& lines) { file.write(lines); });
   OutputFile(tokenizer, OutputFile::Mode::create_new).write(sample_tokenizer(corpus));

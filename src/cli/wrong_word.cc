@@ -63,6 +63,8 @@ std::string key_as_option(const std::string& option) {
 
 std::string unknown_option(const CLI::App& command, const std::string& option) {
   std::string meant;
+  if (const CLI::App* sub = find_command(command, option.substr(option.find_first_not_of('-'))))
+    return fmt::format("{}: there is no option {}; the command is {}", full_name(command), option, full_name(*sub));
   if (command.get_option_no_throw("--config") != nullptr) meant = key_as_option(option);
   if (meant.empty()) meant = alternatives("--" + option.substr(option.find_first_not_of('-')), option_names(command));
   return fmt::format("{}: there is no option {}{}", full_name(command), option, meant);
@@ -86,6 +88,7 @@ std::string wrong_word(const CLI::App& app, const std::vector<std::string>& word
       const std::string name = word.substr(0, equals);
       const CLI::Option* option = command->get_option_no_throw(name);
       if (option == nullptr) return unknown_option(*command, name);
+      if (name == "--config" && configured) return fmt::format("{}: --config is given twice; a run has one file", full_name(*command));
       configured = configured || name == "--config";
       if (equals == std::string::npos && option->get_expected_max() > 0) ++i;  // its value
     } else if (const CLI::App* sub = find_command(*command, word)) {

@@ -82,7 +82,7 @@ constexpr std::array kParallel = {
     Row{"parallel.sequence", " sequence_parallel "},
     Row{"!there is no context parallelism; parallel.sequence splits the tokens over parallel.tp",
         " context_parallel_size context_parallel_degree context_parallel cp_size "},
-    Row{"parallel.zero1", " zero zero_stage zero_optimization use_zero_1 use_distributed_optimizer distributed_optimizer "},
+    Row{"parallel.zero1", " zero_stage zero_optimization use_zero_1 use_distributed_optimizer distributed_optimizer "},
     Row{"parallel.chunks", " virtual_pipeline_model_parallel_size virtual_pipeline_parallel_size "},
     Row{"parallel.cuts", " pipeline_cuts "},
     Row{"parallel.bucket_mb", " bucket_cap_mb bucket_size_collectives reduce_bucket_size "},

@@ -1,5 +1,7 @@
 #include "config/validate.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -222,7 +224,8 @@ void stage_rules(Checker& check, const Config& c) {
       for (const auto& [name, weight] : stage.weights) {
         if (std::find(names.begin(), names.end(), name) != names.end()) continue;
         const std::string_view best = nearest(name, names);
-        return fmt::format("no source is called {}{}", name, best.empty() ? "" : fmt::format("; did you mean {}?", best));
+        return fmt::format("no source is called {}{}", name,
+                           best.empty() ? fmt::format("; there are {}", fmt::join(names, ", ")) : fmt::format("; did you mean {}?", best));
       }
       return sum_of(stage.weights) > 0 ? "" : "must give at least one source a weight above 0";
     });

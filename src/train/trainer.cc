@@ -172,6 +172,7 @@ class Trainer {
 }  // namespace
 
 TrainSummary train(const Config& config, const TrainSetup& setup, TrainState& state, int64_t& step) {
+  HLAT_CHECK(config.train.steps > 0, "the steps of {} epochs were not counted", config.train.epochs);
   const auto start = Clock::now();
   Trainer trainer(config, setup, state);
   while (state.step < config.train.steps) {

@@ -61,7 +61,7 @@ TEST(ConfigNames, SectionsOfOtherProgramsGiveOurs) {
   const auto about_section = [](const std::string& name) {
     const TempDir dir;
     const std::string path = dir.write("c.yaml", name + ": {a: 1}\n");
-    return message_of([&] { load_config(path); }).substr(path.size() + 3);
+    return message_of([&] { load_config(path); }).substr(path.size() + 4);
   };
   EXPECT_EQ(about_section("distributed_strategy"), "distributed_strategy: unknown section; did you mean parallel?");
   EXPECT_EQ(about_section("trainer"), "trainer: unknown section; did you mean train?");

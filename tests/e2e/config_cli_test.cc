@@ -67,7 +67,7 @@ TEST(CliConfig, KeysOfASectionAndOfOneKey) {
   const RunResult section = run_binary({"config", "--keys", "optim"});
   EXPECT_EQ(section.exit_code, 0) << section.err;
   EXPECT_NE(section.out.find("optim.lr="), std::string::npos) << section.out;
-  EXPECT_EQ(section.out.find("train.steps"), std::string::npos) << section.out;
+  EXPECT_EQ(section.out.find("train.steps="), std::string::npos) << section.out;
   const RunResult key = run_binary({"config", "--keys", "train.precision"});
   for (const char* text : {"default: fp32", "must be: one of fp32", "| bf16_sr |"})
     EXPECT_NE(key.out.find(text), std::string::npos) << text << "\n" << key.out;

@@ -27,6 +27,8 @@ TEST(CliMessages, WrongWordsGetTheNearestRightOne) {
       {{"train", "--confg", kNano}, "hlat train: there is no option --confg; did you mean --config?"},
       {{"train", "--confg=" + kNano}, "hlat train: there is no option --confg; did you mean --config?"},
       {{"train", "-config", kNano}, "hlat train: there is no option -config; did you mean --config?"},
+      {{"--train"}, "hlat: there is no option --train; the command is hlat train"},
+      {{"train", "--config", kNano, "--config", kNano}, "hlat train: --config is given twice; a run has one file"},
       {{"--vresion"}, "hlat: there is no option --vresion; did you mean --version?"},
       {{"plan", "--config", kNano, "--frobnicate"},
        "hlat plan: there is no option --frobnicate; there are --help, --config, --device, --ranks, --rank, --eval, --json"},
@@ -53,6 +55,26 @@ TEST(CliMessages, WrongWordsGetTheNearestRightOne) {
     EXPECT_EQ(r.out, "") << c.message;
     EXPECT_EQ(r.err, c.message + "\n");
   }
+}
+
+TEST(CliMessages, FilesOfDataCommands) {
+  const TempDir dir;
+  ASSERT_EQ(run_binary({"data", "sample", "--out", dir.path("s"), "--documents", "3"}).exit_code, 0);
+  const auto error = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "data");
+    const RunResult r = run_binary(words, dir.path("s"));
+    EXPECT_EQ(r.exit_code, 2) << r.err;
+    return r.err;
+  };
+  EXPECT_EQ(error({"sample", "--out", "."}), "--out .: there is a stories.jsonl already; give another folder\n");
+  const std::vector<std::string> tokenize = {"tokenize", "--tokenizer", "tokenizer.json"};
+  const auto tokenized = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), tokenize.begin(), tokenize.end());
+    return error(more);
+  };
+  EXPECT_EQ(tokenized({"--jsonl", "txt", "stories.jsonl"}), "stories.jsonl:1: no text in the field 'txt'; the fields are text\n");
+  EXPECT_EQ(tokenized({"story.jsonl"}), "story.jsonl: cannot be read: No such file or directory; did you mean stories.jsonl?\n");
+  EXPECT_EQ(tokenized({"."}), ".: is a folder; its files are stories.jsonl, tokenizer.json\n");
 }
 
 TEST(CliMessages, HelpFitsAScreenAndHasAnExample) {
