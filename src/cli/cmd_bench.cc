@@ -71,9 +71,9 @@ void run_data(const DataArgs& args) {
 void add_data_bench(CLI::App& bench) {
   const auto args = std::make_shared<DataArgs>();
   CLI::App* command = bench.add_subcommand("data", "how fast the data of a config is read, tokenized and packed, by threads");
-  add_config_args(*command, args->config);
-  command->add_option("--threads", args->threads, "most threads; default: all cores")->check(CLI::Range(1, 4096));
-  command->add_option("--seconds", args->seconds, "time for each figure")->check(CLI::Range(0.01, 3600.0));
+  add_config_args(*command, args->config, "hlat bench data --config train.yaml --threads 4");
+  command->add_option("--threads", args->threads, "most threads; default: all cores")->check(within(1, 4096))->type_name("N");
+  command->add_option("--seconds", args->seconds, "time for each figure")->check(within(0.01, 3600.0))->type_name("S");
   command->add_flag("--json", args->json, "print one JSON object");
   command->callback([args] { run_data(*args); });
 }
@@ -86,8 +86,8 @@ void add_bench_command(CLI::App& app) {
   const auto add = [&](const char* name, const char* help, bool per_op) {
     const auto args = std::make_shared<Args>();
     CLI::App* command = bench->add_subcommand(name, help);
-    add_config_args(*command, args->config);
-    command->add_option("--steps", args->steps, "measured steps after one for warming up")->check(CLI::Range(1, 1000000));
+    add_config_args(*command, args->config, fmt::format("hlat bench {} --config configs/llama-134m.yaml train.global_batch=2", name));
+    command->add_option("--steps", args->steps, "measured steps after one for warming up")->check(within(1, 1000000))->type_name("N");
     command->add_flag("--json", args->json, "print one JSON object");
     command->callback([args, per_op] { run(*args, per_op); });
   };

@@ -2,11 +2,14 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "base/json_text.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
+#include "cli/config_warnings.h"
 #include "config/print.h"
+#include "config/reference.h"
 
 namespace hlat {
 namespace {
@@ -15,6 +18,7 @@ struct Args {
   ConfigArgs config;
   bool json = false;
   bool reference = false;
+  std::optional<std::string> keys;  // a section, a key, or "" for all
 };
 
 void run(const Args& args) {
@@ -22,7 +26,12 @@ void run(const Args& args) {
     fmt::print("{}", config_reference());
     return;
   }
+  if (args.keys) {
+    fmt::print("{}", config_keys(*args.keys));
+    return;
+  }
   const Config config = args.config.load().config;
+  for (const std::string& text : config_warnings(config)) fmt::print(stderr, "hlat: warning: {}\n", text);
   if (args.json) {
     fmt::print("{}\n", json_text(to_json(config), 2));
   } else {
@@ -35,9 +44,16 @@ void run(const Args& args) {
 void add_config_command(CLI::App& app) {
   const auto args = std::make_shared<Args>();
   CLI::App* command = app.add_subcommand("config", "print the resolved config, or the reference of all keys");
-  add_config_args(*command, args->config, false);
+  add_config_args(*command, args->config, "hlat config --config configs/nano.yaml train.steps=100", false);
   CLI::Option* json = command->add_flag("--json", args->json, "print one JSON object");
-  command->add_flag("--reference", args->reference, "print every key with default, values and meaning, as Markdown")->excludes(json);
+  CLI::Option* reference =
+      command->add_flag("--reference", args->reference, "print every key with default, values and meaning, as Markdown");
+  reference->excludes(json);
+  command->add_option("--keys", args->keys, "list the keys with default and meaning: of a section, one key, or all")
+      ->expected(0, 1)
+      ->excludes(json)
+      ->excludes(reference)
+      ->type_name("[SECTION[.KEY]]");
   command->callback([args] { run(*args); });
 }
 

@@ -37,8 +37,11 @@ void run(const Args& args) {
   const std::filesystem::path dir = args.out;
   std::error_code failed;
   std::filesystem::create_directories(dir, failed);
-  if (failed) fail_storage(failed.value(), "cannot make the folder " + args.out);
+  if (failed) fail_storage(failed.value(), "--out: cannot make the folder " + args.out);
   const std::filesystem::path stories = dir / "stories.jsonl", tokenizer = dir / "tokenizer.json";
+  for (const std::filesystem::path& file : {stories, tokenizer})
+    if (std::filesystem::exists(file))
+      fail<UsageError>("--out {}: there is a {} already; give another folder", args.out, file.filename().string());
   OutputFile file(stories, OutputFile::Mode::create_new);
   write_stories(corpus, args.documents, [&](const std::string& lines) { file.write(lines); });
   OutputFile(tokenizer, OutputFile::Mode::create_new).write(sample_tokenizer(corpus));
@@ -57,10 +60,12 @@ void add_data_sample_command(CLI::App& data) {
   const auto args = std::make_shared<Args>();
   CLI::App* command = data.add_subcommand("sample", "write stories of the embedded corpus as JSON lines");
   CLI::Option* out =
-      command->add_option("--out", args->out, "folder for stories.jsonl and tokenizer.json; default: stories to standard output");
-  command->add_option("--documents", args->documents, "how many stories")->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
-  command->add_option("--seed", args->seed, "other stories");
+      command->add_option("--out", args->out, "folder for stories.jsonl and tokenizer.json; default: stories to standard output")
+          ->type_name("FOLDER");
+  command->add_option("--documents", args->documents, "how many stories")->check(within(uint64_t{1}, uint64_t{1} << 40))->type_name("N");
+  command->add_option("--seed", args->seed, "another number gives other stories")->type_name("N");
   command->add_flag("--json", args->json, "print one JSON object about the files")->needs(out);
+  show_example(*command, "hlat data sample --out stories --documents 20000");
   command->callback([args] { run(*args); });
 }
 

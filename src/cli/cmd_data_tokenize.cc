@@ -1,11 +1,15 @@
 // hlat data tokenize: text to ids, one document a line, and back. Plain text is one document; with --jsonl each line is one,
 // and batches of lines are shared among threads. Output keeps the order of the input.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <simdjson.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -15,6 +19,7 @@
 #include "base/json_text.h"
 #include "base/threads.h"
 #include "cli/commands.h"
+#include "config/nearest_file.h"
 #include "data/tokenizer/tokenizer.h"
 
 namespace hlat {
@@ -33,8 +38,10 @@ class Input {
  public:
   explicit Input(const std::string& path) : name_(path == "-" ? "standard input" : path) {
     if (path == "-") return;
+    std::error_code unknown;
+    if (std::filesystem::is_directory(path, unknown)) fail<UsageError>("{}: is a folder{}", path, file_hint(path));
     file_.open(path, std::ios::binary);
-    if (!file_) throw UsageError(fmt::format("{}: cannot be read", path));
+    if (!file_) fail<UsageError>("{}: cannot be read: {}{}", path, std::strerror(errno), errno == ENOENT ? file_hint(path) : "");
     stream_ = &file_;
   }
 
@@ -64,6 +71,15 @@ void write(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail<FaultError>("cannot write to standard output");
 }
 
+// "; there are id, text" for an object whose field is not there.
+std::string fields_of(const simdjson::simdjson_result<simdjson::dom::element>& value) {
+  simdjson::dom::object object;
+  if (value.get(object) != simdjson::SUCCESS) return "; the line is not an object";
+  std::vector<std::string_view> names;
+  for (const auto field : object) names.push_back(field.key);
+  return names.empty() ? "; the object is empty" : fmt::format("; the fields are {}", fmt::join(names, ", "));
+}
+
 // One thread's share of the work on a line.
 class LineWorker {
  public:
@@ -77,7 +93,7 @@ class LineWorker {
     const auto object = json_.parse(padded);
     if (object.error() != simdjson::SUCCESS) throw UsageError(fmt::format("not JSON: {}", simdjson::error_message(object.error())));
     const auto error = object.at_key(args_.field).get(text);
-    if (error != simdjson::SUCCESS) throw UsageError(fmt::format("no text in the field '{}'", args_.field));
+    if (error != simdjson::SUCCESS) throw UsageError(fmt::format("no text in the field '{}'{}", args_.field, fields_of(object)));
     return encode(text);
   }
 
@@ -170,12 +186,15 @@ void run(const Args& given) {
 void add_data_tokenize_command(CLI::App& data) {
   const auto args = std::make_shared<Args>();
   CLI::App* command = data.add_subcommand("tokenize", "text to token ids, one document a line, and back");
-  command->add_option("--tokenizer", args->tokenizer, "tokenizer.json, or a .model of SentencePiece or tiktoken")->required();
-  command->add_option("input", args->input, "the text; default: standard input");
-  command->add_option("--jsonl", args->field,
-                      "a JSON object a line: the text is in this field of each; without it all of the text is one document");
+  command->add_option("--tokenizer", args->tokenizer, "tokenizer.json, or a .model of SentencePiece or tiktoken")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("input", args->input, "the text; default: standard input")->type_name("FILE");
+  command->add_option("--jsonl", args->field, "each line is a JSON object, its text in this field; default: one document of plain text")
+      ->type_name("FIELD");
   command->add_flag("--decode", args->decode, "the input is ids, a document a line: print their text (with --jsonl as objects)");
-  command->add_option("--threads", args->threads, "for many documents; default: all cores")->check(CLI::Range(1, 1024));
+  command->add_option("--threads", args->threads, "for many documents; default: all cores")->check(within(1, 1024))->type_name("N");
+  show_example(*command, "hlat data tokenize --tokenizer tokenizer.json --jsonl text web.jsonl > ids.txt");
   command->callback([args] { run(*args); });
 }
 

@@ -1,5 +1,6 @@
 // hlat plan: memory, FLOPs and whether it fits, from a dry run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -9,6 +10,8 @@
 #include "base/json_text.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
+#include "cli/config_warnings.h"
+#include "config/nearest.h"
 #include "config/resolve.h"
 #include "parallel/mesh.h"
 #include "plan/micro_batch.h"
@@ -40,12 +43,14 @@ const DeviceSpec& find_device(std::string_view name) {
   static const std::vector<DeviceSpec> devices = {
       {"h200", 139.8 * gib}, {"h100", 79.1 * gib}, {"a100-80", 79.2 * gib}, {"a100-40", 39.4 * gib}, {"trn1", 16 * gb},  // one NeuronCore
   };
-  std::string names;
+  std::vector<std::string_view> names;
   for (const DeviceSpec& d : devices) {
     if (d.name == name) return d;
-    names += (names.empty() ? "" : ", ") + d.name;
+    names.push_back(d.name);
   }
-  throw UsageError(fmt::format("--device {}: unknown device; known are {}", name, names));
+  const std::string_view best = nearest(name, names);
+  throw UsageError(fmt::format("--device {}: unknown device; there are {}, and without --device this machine{}", name,
+                               fmt::join(names, ", "), best.empty() ? "" : fmt::format("; did you mean {}?", best)));
 }
 
 // parallel.dp = auto is one replica here, unless --ranks says how many ranks there are.
@@ -75,10 +80,15 @@ void run(const Args& args) {
   const bool chooses = config.train.micro_batch == 0;
   if (chooses) config.train.micro_batch = largest_micro_batch(config, target, fit);
   const std::vector<RankPlan> plans = args.rank >= 0 ? std::vector{dry_run(config, target, args.rank)} : plan_stages(config, target);
-  if (args.json)
-    fmt::print("{}\n", json_text(plan_json(config, plans, fit, target), 2));
-  else
-    fmt::print("{}\n{}{}", plan_table(config, plans), chooses ? micro_batch_text(config) + "\n" : "", fit_text(config, plans, fit, target));
+  const std::vector<std::string> warnings = config_warnings(config);
+  if (args.json) {
+    nlohmann::ordered_json j = plan_json(config, plans, fit, target);
+    j["warnings"] = warnings;
+    fmt::print("{}\n", json_text(j, 2));
+    return;
+  }
+  fmt::print("{}\n{}{}", plan_table(config, plans), chooses ? micro_batch_text(config) + "\n" : "", fit_text(config, plans, fit, target));
+  for (const std::string& text : warnings) fmt::print("warning: {}\n", text);
 }
 
 }  // namespace
@@ -86,11 +96,14 @@ void run(const Args& args) {
 void add_plan_command(CLI::App& app) {
   const auto args = std::make_shared<Args>();
   CLI::App* command = app.add_subcommand("plan", "memory, FLOPs and whether it fits, without running");
-  add_config_args(*command, args->config);
-  command->add_option("--device", args->device, "hold the plan against a known device instead of this machine");
-  command->add_option("--ranks", args->ranks, "plan for this many ranks: as many replicas as they make, whatever parallel.dp says")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  command->add_option("--rank", args->rank, "plan this rank; default: one of each pipeline stage")->check(CLI::Range(0, 1 << 30));
+  add_config_args(*command, args->config, "hlat plan --config configs/hlat-7b.yaml --device h100 train.recompute=full");
+  command->add_option("--device", args->device, "compare with a known device instead of this machine: h200, h100, ...")->type_name("NAME");
+  command->add_option("--ranks", args->ranks, "plan for this many ranks, with parallel.dp to match")
+      ->check(within(int64_t{1}, int64_t{1} << 30))
+      ->type_name("N");
+  command->add_option("--rank", args->rank, "plan this rank; default: one of each pipeline stage")
+      ->check(within(0, 1 << 30))
+      ->type_name("R");
   command->add_flag("--eval", args->eval, "plan an evaluation, with weights alone, instead of a training step");
   command->add_flag("--json", args->json, "print one JSON object");
   command->callback([args] { run(*args); });

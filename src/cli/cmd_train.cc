@@ -12,6 +12,7 @@
 #include "bench/peak.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
+#include "cli/config_warnings.h"
 #include "cli/exit_code.h"
 #include "cli/print.h"
 #include "cli/ranks.h"
@@ -19,6 +20,7 @@
 #include "comm/host_exchange.h"
 #include "config/print.h"
 #include "config/resolve.h"
+#include "config/run_length.h"
 #include "eval/sample_text.h"
 #include "plan/report.h"
 #include "record/utilization.h"
@@ -85,12 +87,12 @@ nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s,
 }
 
 // Before any memory is taken. Rank 0 has the folder, the others only learn which it is.
-RunFolder* open_folder(const Config& config, const Session& session, RunGuard& guard) {
+RunFolder* open_folder(const Config& given, const Config& config, const Session& session, RunGuard& guard) {
   RunFolder* folder = nullptr;
   if (session.rank() == 0) {
     const auto say = [](const std::string& text) { print_err(fmt::format("hlat: {}\n", text)); };
-    folder = &guard.open(
-        std::make_unique<RunFolder>(config.run.dir, to_yaml(config), config.run.tensorboard, static_cast<double>(config.run.lease_s), say));
+    folder = &guard.open(std::make_unique<RunFolder>(config.run.dir, run_record(given, config), config.run.tensorboard,
+                                                     static_cast<double>(config.run.lease_s), say));
   }
   const uint64_t token = broadcast_value(session.world(), folder != nullptr ? folder->lease().token() : 0, 0);
   if (folder == nullptr) guard.join(token);
@@ -98,7 +100,7 @@ RunFolder* open_folder(const Config& config, const Session& session, RunGuard& g
 }
 
 // What rank 0 tells before the first step.
-void introduce(const Config& config, const Config& given, const Session& session, const std::string& machine, const std::vector<RankPlan>& stages, double peak,
+void introduce(const Config& given, const Config& config, const Session& session, const std::string& machine, const std::vector<RankPlan>& stages, double peak,
                const Dataset& data, RunFolder* folder) {
   const RankPlan& plan = fullest(stages);
   folder->log().info("{}", machine);
@@ -107,8 +109,8 @@ void introduce(const Config& config, const Config& given, const Session& session
   folder->log().info("plan\n{}", plan_table(config, stages));
   folder->log().info("data\n{}", data.describe());
   for (const std::string& text : data.warnings()) folder->log().warn("{}", text);
-  if (config.train.precision == PrecisionKind::bf16)
-    folder->log().warn("precision bf16 rounds every update to the nearest bf16 and is known to diverge; bf16_sr and mixed do not");
+  for (const std::string& text : config_warnings(config)) folder->log().warn("{}", text);
+  if (const std::string length = length_text(config.train); !length.empty()) folder->log().info("{}", length);
   if (!session.advice().empty()) folder->log().warn("{}", session.advice());
   const std::string mesh = plan.mesh.ranks() > 1 ? "\n" + mesh_text(config) : "";
   print_err(fmt::format("{}{}\n{} parameters, planned memory {}{}, run folder {}\n", machine, mesh,
@@ -140,30 +142,32 @@ void tell_end(const Args& args, const Config& config, const TrainSetup& setup, c
 }
 
 // Returns the signal that ended the run; 0: none.
-int run_rank(const Args& args, const Config& given, Session& session, RunGuard& guard) {
+int run_rank(const Args& args, const Config& given, Config config, Session& session, RunGuard& guard) {
   const bool leads = session.rank() == 0;
   StartWatch& start = guard.start();
   start.begin("preparing the device");
-  const auto backend = make_backend(given.device, session.place());
-  const Config config = with_micro_batch(given, *backend, session.world(), session.local_ranks());
+  const auto backend = make_backend(config.device, session.place());
   const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
   start.begin(leads ? "opening the data: reading or making the document indices" : "opening the data, after rank 0");
   const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads);
+  if (config.train.epochs > 0) start.begin("counting the tokens of the data, for train.epochs");
+  config = with_steps(std::move(config), data.get(), session.world(), threads);
   start.begin("connecting the groups of ranks and planning");
+  config = with_micro_batch(std::move(config), *backend, session.world(), session.local_ranks());
   Assembly assembly(config, *backend, session.world(), session.local_ranks());
   assembly.connect();
   check_fit(config, assembly, session.world(), session.host());
   std::vector<RankPlan> stages;
   if (leads) stages = plan_stages(config, assembly.target());
   start.begin("opening the run folder");
-  RunFolder* folder = open_folder(config, session, guard);
+  RunFolder* folder = open_folder(given, config, session, guard);
   start.begin("taking memory");
   const double peak = measure_peak(*backend, precision_of(config.train.precision).compute);
   TrainSetup setup{.plan = assembly.plan(), .peak_flops = peak, .model = assembly.build(), .data = data.get()};
   setup.end_signal = [&] { return guard.end_signal(); };
   std::optional<Progress> progress;
   if (leads) {
-    introduce(config, given, session, assembly.describe(), stages, peak, *data, folder);
+    introduce(given, config, session, assembly.describe(), stages, peak, *data, folder);
     setup.folder = folder;
     setup.progress = &progress.emplace(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
   }
@@ -183,7 +187,8 @@ void run(const Args& args) {
   const Launch launch = this_launch();
   RunGuard guard(launch);
   guard.start().begin("reading the config");
-  const Config config = with_ranks(args.config.load().config, launch.ranks);
+  const Config given = args.config.load().config;
+  const Config config = with_ranks(given, launch.ranks);
   guard.configure(config);
   guard.start().begin("joining the other ranks (MPI_Init)");
   int ended_by = 0;
@@ -192,7 +197,7 @@ void run(const Args& args) {
     guard.meet(session);
     const OnFailure tell = [&](const std::exception& e, int code) { return guard.failed(e, code); };
     run_on_ranks(
-        session, config, guard.step(), [&] { ended_by = run_rank(args, config, session, guard); }, tell);
+        session, config, guard.step(), [&] { ended_by = run_rank(args, given, config, session, guard); }, tell);
     guard.part();
   }
   if (ended_by != 0) throw Interrupted(ended_by, signal_name(ended_by));
@@ -203,7 +208,7 @@ void run(const Args& args) {
 void add_train_command(CLI::App& app) {
   const auto args = std::make_shared<Args>();
   CLI::App* command = app.add_subcommand("train", "train a model");
-  add_config_args(*command, args->config);
+  add_config_args(*command, args->config, "hlat train --config configs/nano.yaml train.steps=100 run.dir=runs/try");
   command->add_flag("--json", args->json, "print the summary as one JSON object");
   command->callback([args] { run(*args); });
 }

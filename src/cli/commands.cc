@@ -14,4 +14,6 @@ void needs_subcommand(CLI::App& command) {
   });
 }
 
+void show_example(CLI::App& command, const std::string& example) { command.footer("Example: " + example); }
+
 }  // namespace hlat

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
 
 namespace hlat {
 
@@ -14,6 +15,15 @@ void add_data_command(CLI::App& app);
 
 // Makes a command that only has subcommands ask for one; a word that is none of them is named.
 void needs_subcommand(CLI::App& command);
+
+// Ends a command's help with an example of its use.
+void show_example(CLI::App& command, const std::string& example);
+
+// A range that an option's value must lie in. CLI11 would print it in the help, where it says less than it hides.
+template <class Number>
+CLI::Validator within(Number lowest, Number highest) {
+  return CLI::Range(lowest, highest).description("");
+}
 
 // Subcommands of data.
 void add_data_inspect_command(CLI::App& data);

@@ -1,16 +1,15 @@
 #include "cli/config_args.h"
 
-#include "config/print.h"
-
 namespace hlat {
 
-void add_config_args(CLI::App& command, ConfigArgs& args, bool required) {
-  CLI::Option* file = command.add_option("--config", args.path, "the config file, a short difference from the defaults");
+void add_config_args(CLI::App& command, ConfigArgs& args, const std::string& example, bool required) {
+  CLI::Option* file = command.add_option("--config", args.path, "a YAML file: how the run differs from the defaults");
   file->type_name("FILE")->required(required);
   // Inside, no path means defaults; a variable that a script left unset must not.
   file->check([](const std::string& path) { return std::string(path.empty() ? "names no file" : ""); }, "");
-  command.add_option("overrides", args.overrides, "section.key=value: wins over the file")->type_name("KEY=VALUE");
-  command.footer(config_help);
+  command.add_option("overrides", args.overrides, "keys of the config, such as train.steps=10; they win over the file")
+      ->type_name("SECTION.KEY=VALUE");
+  show_example(command, example + "\nKeys: hlat config --keys [SECTION]");
 }
 
 }  // namespace hlat

@@ -1,10 +1,11 @@
-// The `--config FILE [section.key=value ...]` that train, plan, bench and config share.
+// The `--config FILE [section.key=value ...]` that train, plan, bench, config and data inspect share.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/commands.h"
 #include "config/load.h"
 
 namespace hlat {
@@ -15,7 +16,8 @@ struct ConfigArgs {
   LoadedConfig load() const { return load_config(path, overrides); }
 };
 
-// Adds the options and the list of keys to a command. `args` must live until the command has run.
-void add_config_args(CLI::App& command, ConfigArgs& args, bool required = true);
+// Adds the options to a command, and the end of its help: an example and where the keys are listed. `args` must live until the command has
+// run.
+void add_config_args(CLI::App& command, ConfigArgs& args, const std::string& example, bool required = true);
 
 }  // namespace hlat

@@ -17,6 +17,7 @@
 #include "cli/print.h"
 #include "cli/ranks.h"
 #include "cli/version.h"
+#include "cli/wrong_word.h"
 
 namespace {
 
@@ -45,6 +46,7 @@ void run(int argc, char** argv, CLI::App& app) {
   hlat::add_bench_command(app);
   hlat::add_config_command(app);
   hlat::add_data_command(app);
+  hlat::show_example(app, "hlat train --config configs/nano.yaml train.steps=100\nhlat COMMAND --help explains a command.");
   app.parse(argc, argv);
   if (app.get_subcommands().empty()) fmt::print("{}", app.help());
   // A full disk shows itself only here.
@@ -65,7 +67,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     std::ostringstream text;
     if (app.exit(e, std::cout, text) == 0) return kOk;  // --help and --version arrive here too
-    std::string line = text.str();
+    std::string line = wrong_word(app, {argv + 1, argv + argc});
+    if (line.empty()) line = text.str();
     while (line.ends_with('\n')) line.pop_back();
     return usage(speaks, line);
   } catch (const hlat::UsageError& e) {

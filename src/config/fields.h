@@ -40,7 +40,7 @@ inline constexpr double kMaxTokens = 4611686018427387904.0;  // 2^62
 
 template <class Visit>
 void fields(Visit& v, RunConfig& c) {
-  v("dir", c.dir, "the run folder", Limits{});
+  v("dir", c.dir, "the run folder; a relative path begins in the folder where hlat is started, as all paths do", Limits{});
   v("seed", c.seed, "initial weights, rounding noise and data order follow from it", Limits{});
   v("tensorboard", c.tensorboard, "write TensorBoard event files next to metrics.jsonl", Limits{});
   v("sample_lines", c.sample_lines, "texts generated when training ends", range(0, 1000));
@@ -65,13 +65,14 @@ void fields(Visit& v, ModelConfig& c) {
 template <class Visit>
 void fields(Visit& v, TrainConfig& c) {
   v("steps", c.steps, "optimizer steps", range(1, kMaxCount));
-  v("tokens", c.tokens, "length of the run in tokens, rounded up to whole steps; 0: train.steps tells", range(0, kMaxTokens));
-  v("epochs", c.epochs, "length of the run in passes over the data, rounded up to whole steps; 0: train.steps tells", range(0, 1e9));
+  v("tokens", c.tokens, "length of the run in tokens, rounded up to whole steps, instead of train.steps; 0: not given",
+    range(0, kMaxTokens));
+  v("epochs", c.epochs, "length of the run in passes over the training documents, instead of train.steps; 0: not given", range(0, 1e9));
   v("seq_len", c.seq_len, "tokens per sequence", range(1, 16777216));
   v("global_batch", c.global_batch, "sequences per optimizer step", range(1, 16777216));
   v("micro_batch", c.micro_batch, "sequences per forward and backward; auto: as many as fit the device's memory", auto_or(1, 16777216));
-  v("precision", c.precision, "which types and roundings are used where", Limits{});
-  v("recompute", c.recompute, "what the backward computes again instead of keeping", Limits{});
+  v("precision", c.precision, "types and rounding of weights, activations and optimizer state", Limits{});
+  v("recompute", c.recompute, "what the backward computes again instead of keeping it in memory", Limits{});
   v("loss_chunk", c.loss_chunk, "tokens whose logits exist at one time", range(1, kMaxCount));
 }
 
@@ -84,7 +85,7 @@ void fields(Visit& v, ParallelConfig& c) {
   v("zero1", c.zero1, "the optimizer state is split over dp", Limits{});
   v("chunks", c.chunks, "pieces of the model in each pipeline stage (interleaved schedule)", range(1, 65536));
   v("cuts", c.cuts, "first layer of each of the pp * chunks pieces but the first; []: even", range(1, 65535));
-  v("bucket_mb", c.bucket_mb, "MiB of gradients reduced in one go", range(1, 65536));
+  v("bucket_mb", c.bucket_mb, "MiB of gradients reduced by one message", range(1, 65536));
   v("health_every", c.health_every, "steps between comparisons of the replicas; 0: never", range(0, kMaxCount));
   v("timeout_s", c.timeout_s, "seconds after which a silent peer ends the run", range(1, 1000000));
   v("start_timeout_s", c.start_timeout_s, "seconds that each phase of the start-up may take", range(1, 1000000));
@@ -95,7 +96,7 @@ void fields(Visit& v, ParallelConfig& c) {
 template <class Visit>
 void fields(Visit& v, OptimConfig& c) {
   v("lr", c.lr, "highest learning rate", above(0, 100));
-  v("schedule", c.schedule, "shape of the learning rate after warm-up", Limits{});
+  v("schedule", c.schedule, "how the learning rate falls after warm-up", Limits{});
   v("warmup", c.warmup, "steps of linear warm-up from 0", range(0, kMaxCount));
   v("schedule_steps", c.schedule_steps, "where the schedule ends; auto: at train.steps", auto_or(1, kMaxCount));
   v("min_ratio", c.min_ratio, "lowest learning rate as a share of lr", range(0, 1));
@@ -111,7 +112,7 @@ void fields(Visit& v, OptimConfig& c) {
 template <class Visit>
 void fields(Visit& v, SourceConfig& c) {
   v("name", c.name, "how stages and reports call it; empty: by its path", optional_text());
-  v("path", c.path, "files of documents, a pattern such as c4/*.jsonl.zst", Limits{});
+  v("path", c.path, "files of documents, a pattern such as c4/*.jsonl.zst; relative to where hlat is started", Limits{});
   v("weight", c.weight, "share of the tokens, relative to the other sources", range(0, 1e12));
   v("field", c.field, "key or column that holds the text", Limits{});
   v("separator", c.separator, "what stands between the documents of a text file: line, blank_line or a text; empty: a file is a document",
@@ -136,7 +137,7 @@ void fields(Visit& v, DataConfig& c) {
   v("validate_every", c.validate_every, "steps between evaluations of the held-out documents; 0: only at the end", range(0, kMaxCount));
   v("validate_rows", c.validate_rows, "sequences of an evaluation; auto: train.global_batch", auto_or(1, 16777216));
   v("bos", c.bos, "put the tokenizer's begin-of-text token before each document", Limits{});
-  v("eos", c.eos, "text of the token that ends a document; empty: as the tokenizer's file tells", optional_text());
+  v("eos", c.eos, "text of the token that ends a document; empty: as the tokenizer's file says", optional_text());
   v("workers", c.workers, "threads of a rank that read and tokenize; auto: one for every four of device.threads", auto_or(1, 1024));
   v("prefetch", c.prefetch, "steps for which rows may lie ready", range(1, 65536));
   v("cache_dir", c.cache_dir, "folder for document indices; empty: next to the data", optional_text());
@@ -147,7 +148,8 @@ void fields(Visit& v, DataConfig& c) {
 
 template <class Visit>
 void fields(Visit& v, DeviceConfig& c) {
-  v("backend", c.backend, "where the step runs; auto: on a GPU if there is one", one_of({"auto", "cpu", "cuda"}));
+  v("backend", c.backend, "where the step runs; auto: on a GPU if there is one; CUDA_VISIBLE_DEVICES chooses among several GPUs",
+    one_of({"auto", "cpu", "cuda"}));
   v("threads", c.threads, "CPU threads of a rank; auto: its cores, divided by the ranks of this machine that share them", auto_or(1, 4096));
   v("isa", c.isa, "instruction set of the own CPU kernels; auto: the best this CPU has",
     one_of({"auto", "amx", "avx512", "avx2", "generic"}));

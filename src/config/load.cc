@@ -1,10 +1,15 @@
 #include "config/load.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 
 #include "base/error.h"
+#include "config/hints.h"
 #include "config/read.h"
+#include "config/run_length.h"
+#include "config/unknown_name.h"
 #include "config/validate.h"
 #include "config/value.h"
 
@@ -30,6 +35,7 @@ class Loader {
     if (!reading_.complete) distrust("");
     apply_preset();
     for (const Entry& e : reading_.entries) assign(e);
+    settle_length();
     for (const Violation& v : validate(loaded_.config, failed_)) report(v);
     if (!reading_.problems.empty()) throw UsageError(all_problems());
     return std::move(loaded_);
@@ -109,6 +115,39 @@ class Loader {
       return problem(shown, fmt::format("must be {}{}", expectation(*f), scalar ? hint(*f, e.text) : ""));
     }
     loaded_.origins[f->key()] = e.origin;
+  }
+
+  // One key says how long the run is. One on the command line takes the place of those in the file, whichever of the three they are.
+  void settle_length() {
+    const auto given = [&](Origin::Kind kind) {
+      std::vector<std::string> keys;
+      for (const std::string_view key : kLengthKeys)
+        if (origin_of(std::string(key)).kind == kind && text_of(*find(std::string(key))) != "0") keys.emplace_back(key);
+      return keys;
+    };
+    std::vector<std::string> keys = given(Origin::Kind::command_line);
+    if (keys.empty()) keys = given(Origin::Kind::file);
+    // The last of the lines is the one that is too much.
+    std::stable_sort(keys.begin(), keys.end(), [&](const auto& a, const auto& b) { return origin_of(a).line > origin_of(b).line; });
+    if (keys.size() > 1) {
+      const Field& other = *find(keys[1]);
+      reading_.problems.push_back(
+          {origin_of(keys[0]),
+           fmt::format("{} = {}: the length of the run is also given as {} = {} ({}); give one of {}", keys[0], text_of(*find(keys[0])),
+                       keys[1], text_of(other), origin_of(keys[1]).str(), fmt::join(kLengthKeys, ", "))});
+      failed_.insert("train.steps");
+      return;
+    }
+    if (keys == std::vector<std::string>{"train.steps"}) return keep_length(loaded_.config.train, keys[0]);
+    for (const char* key : {"train.tokens", "train.epochs"})
+      if (failed_.contains(key)) failed_.insert("train.steps");
+    if (keys.empty()) return;
+    for (const char* key : {"train.seq_len", "train.global_batch"})
+      if (failed_.contains(key)) failed_.insert("train.steps");
+    if (failed_.contains("train.steps")) return;
+    keep_length(loaded_.config.train, keys[0]);
+    resolve_steps(loaded_.config.train);
+    loaded_.origins["train.steps"] = origin_of(keys[0]);
   }
 
   void problem(const Entry& e, const std::string& what) {

@@ -8,10 +8,13 @@
 
 namespace hlat {
 
-std::string to_yaml(const Config& config);  // every key; load_config reads it back to the identical Config
-nlohmann::ordered_json to_json(const Config& config);
+// Every key; load_config reads it back to the identical Config. Steps that follow from another key are a comment.
+std::string to_yaml(const Config& config);
 
-std::string config_reference();  // Markdown: every key with default, values and meaning; docs/config.md is this text
-std::string config_help();       // the same, short, for --help
+// What a run leaves behind: the config as it was given, so that it can start on other ranks or machines again, and what `auto` stood for in
+// this run in comments.
+std::string run_record(const Config& given, const Config& resolved);
+
+nlohmann::ordered_json to_json(const Config& config);
 
 }  // namespace hlat

@@ -15,7 +15,8 @@
 #include <sstream>
 
 #include "config/fields.h"
-#include "config/nearest.h"
+#include "config/nearest_file.h"
+#include "config/unknown_name.h"
 
 namespace hlat {
 namespace {
@@ -24,35 +25,19 @@ constexpr size_t kMaxBytes = 1 << 20;  // a config is a page; a mistaken path ma
 
 int line_of(const YAML::Mark& mark) { return mark.line + 1; }  // marks count from 0 and are -1 where unknown
 
+std::string why_not_read(const std::string& path, int error) {
+  const bool misnamed = error == ENOENT || error == ENOTDIR || error == EISDIR;
+  return std::strerror(error) + (misnamed ? file_hint(path) : "");
+}
+
 // Returns why the file cannot be read, or nothing and its text.
 std::string slurp(const std::string& path, std::string& text) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  if (!file) return std::strerror(errno);
+  if (!file) return why_not_read(path, errno);
   text.resize(kMaxBytes + 1);
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  if (std::ferror(file.get())) return std::strerror(errno);
+  if (std::ferror(file.get())) return why_not_read(path, errno);
   return text.size() > kMaxBytes ? "larger than 1 MiB, not a config" : "";
-}
-
-std::string unknown_section(const std::string& name) {
-  std::vector<std::string_view> names;
-  for (const Section& s : all_sections()) names.push_back(s.name);
-  const std::string_view best = nearest(name, names);
-  if (!best.empty()) return fmt::format("unknown section; did you mean {}?", best);
-  Config any;
-  for (const Field& f : all_fields(any)) {
-    if (name == f.leaf || name == f.key())
-      return fmt::format("unknown section; did you mean the key {0} in section {1}?", f.leaf, f.section);
-  }
-  return fmt::format("unknown section; there are {}", fmt::join(names, ", "));
-}
-
-// "sources[12].weight" as "sources[0].weight" and the 12 apart.
-std::string without_index(const std::string& name, std::string& index) {
-  const size_t open = name.find('['), close = name.find(']');
-  if (open == std::string::npos || close == std::string::npos || close <= open + 1) return name;
-  index = name.substr(open + 1, close - open - 1);
-  return name.substr(0, open + 1) + "0" + name.substr(close);
 }
 
 std::string kind_of(const YAML::Node& node) {
@@ -80,6 +65,17 @@ std::optional<YAML::Mark> second_document(const std::string& text) {
   YAML::Parser parser(stream);
   if (!parser.HandleNextDocument(starts) || !parser.HandleNextDocument(starts)) return std::nullopt;
   return starts.last;
+}
+
+// The first line, from 1, with a tab before its first word; 0 when there is none. The parser's own words about one do not name it.
+int line_indented_by_tab(const std::string& text) {
+  std::istringstream lines(text);
+  int number = 1;
+  for (std::string line; std::getline(lines, line); ++number) {
+    const size_t word = line.find_first_not_of(" \t");
+    if (word != std::string::npos && line[word] != '#' && line.find('\t') < word) return number;
+  }
+  return 0;
 }
 
 class YamlReader {
@@ -221,7 +217,11 @@ void read_yaml(const std::string& path, Reading& out) {
     }
     reader.read_root(YAML::Load(text));
   } catch (const YAML::Exception& e) {
-    reader.problem(e.mark, fmt::format("is not valid YAML: {}", e.msg));
+    const int tab = line_indented_by_tab(text);
+    if (tab > 0)
+      out.problems.push_back({{Origin::Kind::file, path, tab}, "is indented with a tab; YAML allows blanks only"});
+    else
+      reader.problem(e.mark, fmt::format("is not valid YAML: {}", e.msg));
     out.complete = false;
   }
 }
@@ -230,7 +230,9 @@ void read_override(const std::string& word, Reading& out) {
   const Origin origin{Origin::Kind::command_line, ""};
   const size_t equals = word.find('=');
   if (equals == std::string::npos) {
-    out.problems.push_back({origin, fmt::format("{}: must have the form section.key=value", word)});
+    const bool file = word.ends_with(".yaml") || word.ends_with(".yml");
+    out.problems.push_back({origin, fmt::format("{}: must have the form section.key=value{}", word,
+                                                file ? "; the config file is given as --config FILE, once" : "")});
     return;
   }
   const std::string key = word.substr(0, equals);
@@ -238,38 +240,6 @@ void read_override(const std::string& word, Reading& out) {
   const bool dotted = dot != std::string::npos;
   out.entries.push_back(
       {dotted ? key.substr(0, dot) : "", dotted ? key.substr(dot + 1) : key, word.substr(equals + 1), Entry::Kind::scalar, origin});
-}
-
-std::string unknown_key(const std::string& section, const std::string& written) {
-  Config any = with_items(1);
-  std::string best, index = "0";
-  const std::string name = without_index(written, index);
-  int best_cost = 0;
-  std::vector<std::string_view> here;
-  for (const Field& f : all_fields(any)) {
-    if (f.key() == section + "." + name && !f.item.empty())
-      return fmt::format("there is no {}.{}; items are counted from 0 and added one by one", section,
-                         written.substr(0, written.find(']') + 1));
-    if (f.section == section && f.item.empty()) here.push_back(f.leaf);
-    const std::string known = f.name();
-    const int distance = edit_distance(name, known);
-    // In another section only a name that is nearly right is meant: not run.tensorboard for parallel.tensor.
-    const bool close = f.section == section ? is_typo_of(name, known) : 4 * distance <= static_cast<int>(known.size());
-    if (!close) continue;
-    // The right name in the wrong section is nearer than any other name.
-    const int cost = 2 * distance + (f.section == section ? 0 : 1);
-    if (best.empty() || cost < best_cost) {
-      best = f.key();
-      if (!f.item.empty()) best.replace(best.find('[') + 1, 1, index);
-      best_cost = cost;
-    }
-  }
-  if (!best.empty()) return fmt::format("unknown key; did you mean {}?", best);
-  if (!here.empty()) return fmt::format("unknown key; {} has {}", section, fmt::join(here, ", "));
-  for (const Section& s : all_sections()) {
-    if (section.empty() && s.name == name) return fmt::format("is a section; give its keys as {}.key=value", name);
-  }
-  return unknown_section(section);
 }
 
 }  // namespace hlat

@@ -17,7 +17,4 @@ struct Reading {
 void read_yaml(const std::string& path, Reading& out);
 void read_override(const std::string& word, Reading& out);
 
-// Why a key does not exist, with the nearest one that does.
-std::string unknown_key(const std::string& section, const std::string& name);
-
 }  // namespace hlat

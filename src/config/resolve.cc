@@ -1,6 +1,7 @@
 #include "config/resolve.h"
 
 #include "base/error.h"
+#include "config/run_length.h"
 #include "config/validate.h"
 #include "config/value.h"
 
@@ -32,6 +33,19 @@ void check_ranks(const ParallelConfig& p, int64_t ranks, RanksAre are) {
                                  there_are(ranks, are), advice(p, ranks, are)));
 }
 
+// Checks the config again after `key` was found, and says so where it is at fault.
+void check_resolved(Config& config, std::string_view key, const std::string& found) {
+  std::string text;
+  for (const Violation& v : validate(config)) {
+    for (const Field& f : all_fields(config)) {
+      if (f.key() != v.keys.front()) continue;
+      const std::string note = f.key() == key ? found : "";
+      text += fmt::format("{}{} = {}{}: {}", text.empty() ? "" : "\n", f.key(), text_of(f), note, v.message);
+    }
+  }
+  if (!text.empty()) throw UsageError(text);
+}
+
 }  // namespace
 
 Config with_ranks(Config config, int64_t ranks, RanksAre are) {
@@ -39,16 +53,15 @@ Config with_ranks(Config config, int64_t ranks, RanksAre are) {
   check_ranks(config.parallel, ranks, are);
   const bool found = config.parallel.dp == 0;
   if (found) config.parallel.dp = ranks / (config.parallel.tp * config.parallel.pp);
-  std::string text;
-  for (const Violation& v : validate(config)) {
-    for (const Field& f : all_fields(config)) {
-      if (f.key() != v.keys.front()) continue;
-      const std::string note = found && f.key() == "parallel.dp" ? fmt::format(" (auto, of {} ranks)", ranks) : "";
-      text += fmt::format("{}{} = {}{}: {}", text.empty() ? "" : "\n", f.key(), text_of(f), note, v.message);
-    }
-  }
-  if (!text.empty()) throw UsageError(text);
+  check_resolved(config, "parallel.dp", found ? fmt::format(" (auto, of {} ranks)", ranks) : "");
   return config;
+}
+
+void set_steps_from_epochs(Config& config, uint64_t train_tokens) {
+  TrainConfig& train = config.train;
+  if (length_key(train) != "train.epochs") return;
+  train.steps = steps_with(train, train.epochs * static_cast<double>(train_tokens));
+  check_resolved(config, "train.steps", fmt::format(" ({} epochs of {} tokens)", train.epochs, train_tokens));
 }
 
 }  // namespace hlat

@@ -1,5 +1,7 @@
 #include "config/validate.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -7,6 +9,7 @@
 
 #include "base/error.h"
 #include "config/nearest.h"
+#include "config/run_length.h"
 #include "config/value.h"
 
 namespace hlat {
@@ -62,22 +65,25 @@ void schedule_rules(Checker& check, const OptimConfig& o, const TrainConfig& t) 
   const bool follows = o.schedule_steps == 0;
   const int64_t end = follows ? t.steps : o.schedule_steps;
   const std::string end_key = follows ? "train.steps" : "optim.schedule_steps";
+  const std::string source = follows && length_key(t) != "train.steps" ? fmt::format(", from {}", length_key(t)) : "";
   check.rule({"optim.warmup", "optim.schedule_steps", "train.steps"}, [&]() -> std::string {
     if (o.warmup <= end) return {};
     const std::string_view advice = follows ? "; give optim.schedule_steps to stop early in a longer schedule" : "";
-    return fmt::format("must not exceed the schedule's end, {} ({}){}", end_key, end, advice);
+    return fmt::format("must not exceed the schedule's end, {} ({}{}){}", end_key, end, source, advice);
   });
   check.rule({"optim.decay_share", "optim.warmup", "optim.schedule_steps", "train.steps", "optim.schedule"}, [&]() -> std::string {
     const double decay = o.decay_share * static_cast<double>(end);
     const bool fits = static_cast<double>(o.warmup) + decay <= static_cast<double>(end);
     // A warm-up that alone is too long has its own message.
     if (o.schedule != ScheduleKind::warmup_stable_decay || fits || o.warmup > end) return {};
-    return fmt::format("must leave room for optim.warmup ({}) in {} ({})", o.warmup, end_key, end);
+    return fmt::format("must leave room for optim.warmup ({}) in {} ({}{})", o.warmup, end_key, end, source);
   });
 }
 
 void batch_rules(Checker& check, const Config& c) {
   const TrainConfig& t = c.train;
+  check.rule({"train.tokens", "train.epochs"},
+             [&]() -> std::string { return t.tokens > 0 && t.epochs > 0 ? "the length of the run is also given by train.epochs" : ""; });
   check.rule({"train.micro_batch", "train.global_batch"}, [&]() -> std::string {
     return t.global_batch % t.micro_batch == 0 ? "" : fmt::format("must divide train.global_batch ({})", t.global_batch);
   });
@@ -218,7 +224,8 @@ void stage_rules(Checker& check, const Config& c) {
       for (const auto& [name, weight] : stage.weights) {
         if (std::find(names.begin(), names.end(), name) != names.end()) continue;
         const std::string_view best = nearest(name, names);
-        return fmt::format("no source is called {}{}", name, best.empty() ? "" : fmt::format("; did you mean {}?", best));
+        return fmt::format("no source is called {}{}", name,
+                           best.empty() ? fmt::format("; there are {}", fmt::join(names, ", ")) : fmt::format("; did you mean {}?", best));
       }
       return sum_of(stage.weights) > 0 ? "" : "must give at least one source a weight above 0";
     });
@@ -253,6 +260,7 @@ void data_rules(Checker& check, const Config& c) {
 }  // namespace
 
 std::vector<Violation> validate(const Config& given, std::set<std::string> skip) {
+  if (given.train.epochs > 0 && !steps_known(given.train)) skip.insert("train.steps");  // it follows when the data is known
   Checker check(given, std::move(skip));
   check.limits();
   Config config = given;

@@ -7,21 +7,10 @@
 #include <charconv>
 #include <cmath>
 
-#include "config/nearest.h"
-
 namespace hlat {
 namespace {
 
 constexpr int64_t kMaxEvery = 65536;  // as many as blocks
-
-// The words a field may be written with, where there is a fixed list.
-std::vector<std::string_view> words(const Field& f) {
-  if (std::holds_alternative<bool*>(f.value)) return {"true", "false"};
-  if (std::holds_alternative<PrecisionKind*>(f.value)) return {kPrecisionNames.begin(), kPrecisionNames.end()};
-  if (std::holds_alternative<ScheduleKind*>(f.value)) return {kScheduleNames.begin(), kScheduleNames.end()};
-  if (std::holds_alternative<Recompute*>(f.value)) return {"none", "selective", "full", "every:K"};
-  return f.limits.choices;
-}
 
 template <class Number>
 bool read_number(std::string_view text, Number& out) {
@@ -156,19 +145,6 @@ std::vector<std::string_view> item_keys(const Field& list) {
   return keys;
 }
 
-// The list that other separators may have meant: "8 16" and "8;16".
-std::string list_hint(const Field& f, std::string_view text) {
-  std::string commas;
-  for (const char c : text) {
-    const bool separator = c == ' ' || c == ';' || c == ':' || c == '/' || c == ',';
-    if (!separator) commas += c;
-    if (separator && !commas.ends_with(',')) commas += ',';
-  }
-  std::vector<int64_t> list;
-  if (!read(commas, list) || !within(list, f.limits)) return "";
-  return fmt::format("; did you mean [{}]?", fmt::join(list, ", "));
-}
-
 struct Writer {
   const Limits& limits;
   std::string operator()(const int64_t* v) const { return limits.zero_is_auto && *v == 0 ? "auto" : fmt::format("{}", *v); }
@@ -191,17 +167,39 @@ struct Writer {
   std::string operator()(const Recompute* v) const { return v->str(); }
 };
 
+// Stores what the text says in `out`, a copy of the field's value.
+template <class T>
+bool parse(const Field& f, std::string_view text, T& out) {
+  const bool is_auto = f.limits.zero_is_auto && text == "auto";
+  return read(is_auto ? "0" : text, out) && within(out, f.limits);
+}
+
 }  // namespace
+
+std::vector<std::string_view> words_of(const Field& f) {
+  if (std::holds_alternative<bool*>(f.value)) return {"true", "false"};
+  if (std::holds_alternative<PrecisionKind*>(f.value)) return {kPrecisionNames.begin(), kPrecisionNames.end()};
+  if (std::holds_alternative<ScheduleKind*>(f.value)) return {kScheduleNames.begin(), kScheduleNames.end()};
+  if (std::holds_alternative<Recompute*>(f.value)) return {"none", "selective", "full", "every:K"};
+  return f.limits.choices;
+}
 
 bool parse_value(const Field& f, std::string_view text) {
   const auto store = [&](auto* value) {
     auto fresh = *value;
-    const bool is_auto = f.limits.zero_is_auto && text == "auto";
-    if (!read(is_auto ? "0" : text, fresh) || !within(fresh, f.limits)) return false;
+    if (!parse(f, text, fresh)) return false;
     *value = std::move(fresh);
     return true;
   };
   return std::visit(store, f.value);
+}
+
+bool accepts(const Field& f, std::string_view text) {
+  const auto check = [&](const auto* value) {
+    auto fresh = *value;
+    return parse(f, text, fresh);
+  };
+  return std::visit(check, f.value);
 }
 
 bool is_list(const Field& f) { return std::holds_alternative<std::vector<int64_t>*>(f.value); }
@@ -213,7 +211,7 @@ bool within_limits(const Field& f) {
 }
 
 std::string expectation(const Field& f) {
-  const std::vector<std::string_view> list = words(f);
+  const std::vector<std::string_view> list = words_of(f);
   if (std::holds_alternative<bool*>(f.value)) return "true or false";
   if (std::holds_alternative<Recompute*>(f.value)) return fmt::format("one of {} (K from 1 to {})", fmt::join(list, ", "), kMaxEvery);
   if (!list.empty()) return fmt::format("one of {}", fmt::join(list, ", "));
@@ -224,15 +222,6 @@ std::string expectation(const Field& f) {
   if (is_item_list(f)) return fmt::format("a list of items with the keys {}, or []", fmt::join(item_keys(f), ", "));
   if (is_list(f)) return fmt::format("a list of integers{}, such as [8, 16] or []", interval_of_integers(f.limits));
   return (f.limits.zero_is_auto ? "auto or an integer" : "an integer") + interval_of_integers(f.limits);
-}
-
-std::string hint(const Field& f, std::string_view text) {
-  if (is_list(f)) return list_hint(f, text);
-  const std::vector<std::string_view> list = words(f);
-  const std::string_view best = nearest(text, list);
-  // "every:0" is near "every:K", but naming that would not help.
-  if (best.empty() || best == "every:K") return "";
-  return fmt::format("; did you mean {}?", best);
 }
 
 std::string text_of(const Field& f) { return std::visit(Writer{f.limits}, f.value); }

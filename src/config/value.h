@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/fields.h"
 
@@ -11,6 +12,7 @@ namespace hlat {
 
 // Stores `text` in the field. False, and the field as it was, when the text has the wrong type or is out of limits.
 bool parse_value(const Field& f, std::string_view text);
+bool accepts(const Field& f, std::string_view text);  // whether parse_value would store it
 
 bool within_limits(const Field& f);
 bool is_list(const Field& f);
@@ -19,8 +21,8 @@ bool is_map(const Field& f);
 // What parse_value accepts, to follow "must be": "an integer from 1 to 8", "true or false", "one of a, b".
 std::string expectation(const Field& f);
 
-// The nearest valid text for one that was refused, as "; did you mean mixed?", or nothing.
-std::string hint(const Field& f, std::string_view text);
+// The words a field may be written with, where there is a fixed list.
+std::vector<std::string_view> words_of(const Field& f);
 
 // The value in the form parse_value reads; reading it back gives the identical value.
 std::string text_of(const Field& f);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "comm/host_exchange.h"
+#include "config/resolve.h"
+#include "data/token_count.h"
 #include "parallel/mesh.h"
 
 namespace hlat {
@@ -36,6 +39,22 @@ std::unique_ptr<Dataset> open_data(const Config& config, Comm& world, const std:
   if (leads) return data;
   const DatasetFacts verified = DatasetFacts::parse(facts);
   return std::make_unique<Dataset>(config, threads, &verified);
+}
+
+Config with_steps(Config config, const Dataset* data, Comm& world, int threads) {
+  if (config.train.epochs <= 0) return config;
+  uint64_t tokens = 0;
+  if (world.rank() == 0) {
+    const Mixture& mixture = data->train();
+    for (size_t s = 0; s < mixture.sources.size(); ++s) {
+      if (mixture.sources[s]->documents() == 0)
+        fail<UsageError>("train.epochs = {}: source {} has no end; give train.steps or train.tokens", config.train.epochs, mixture.names[s]);
+      const bool read = std::any_of(mixture.segments.begin(), mixture.segments.end(), [&](const Segment& g) { return g.weights[s] > 0; });
+      if (read) tokens += count_tokens(mixture, s, threads);
+    }
+  }
+  set_steps_from_epochs(config, broadcast_value(world, tokens, 0));
+  return config;
 }
 
 }  // namespace hlat

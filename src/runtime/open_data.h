@@ -13,4 +13,8 @@ namespace hlat {
 // Collective over `world`. on_host: the ranks on this host, in order. Null on a rank that reads no batches.
 std::unique_ptr<Dataset> open_data(const Config& config, Comm& world, const std::vector<int>& on_host, int threads);
 
+// `config` with train.steps known where train.epochs gives the length of the run: rank 0, which reads batches, counts the tokens of the
+// documents that are trained on. Collective over `world`.
+Config with_steps(Config config, const Dataset* data, Comm& world, int threads);
+
 }  // namespace hlat

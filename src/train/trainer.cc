@@ -191,6 +191,7 @@ class Trainer {
 }  // namespace
 
 TrainSummary train(const Config& config, const TrainSetup& setup, TrainState& state, int64_t& step) {
+  HLAT_CHECK(config.train.steps > 0, "the steps of {} epochs were not counted", config.train.epochs);
   const auto start = Clock::now();
   Trainer trainer(config, setup, state);
   int ended_by = 0;

@@ -42,8 +42,8 @@ TEST(ConfigMessages, OneLineEach) {
       {"- model\n", "FILE:1: must hold sections such as `run:`"},
       {"just words\n", "FILE:1: must hold sections such as `run:`"},
       {"train:\n  steps: ten\n", "FILE:2: train.steps = ten: must be an integer from 1 to 2147483647"},
-      {"train:\n  steps: 1e3\n", "FILE:2: train.steps = 1e3: must be an integer from 1 to 2147483647"},
-      {"train:\n  steps: 10k\n", "FILE:2: train.steps = 10k: must be an integer from 1 to 2147483647"},
+      {"train:\n  steps: 1e3\n", "FILE:2: train.steps = 1e3: must be an integer from 1 to 2147483647; did you mean 1000?"},
+      {"train:\n  steps: 10k\n", "FILE:2: train.steps = 10k: must be an integer from 1 to 2147483647; did you mean 10000?"},
       {"train:\n  steps: 99999999999999999999\n", "FILE:2: train.steps = 99999999999999999999: must be an integer from 1 to 2147483647"},
       {"train:\n  steps: 0\n", "FILE:2: train.steps = 0: must be an integer from 1 to 2147483647"},
       {"train:\n  steps: auto\n", "FILE:2: train.steps = auto: must be an integer from 1 to 2147483647"},
@@ -52,7 +52,7 @@ TEST(ConfigMessages, OneLineEach) {
       {"run:\n  dir: {a: b}\n", "FILE:2: run.dir = (a map): must be a text that is not empty"},
       {"run: {dir: \"\"}\n", "FILE:1: run.dir = : must be a text that is not empty"},
       {"run: {seed: -1}\n", "FILE:1: run.seed = -1: must be an integer from 0 to 18446744073709551615"},
-      {"run: {tensorboard: yes}\n", "FILE:1: run.tensorboard = yes: must be true or false"},
+      {"run: {tensorboard: yes}\n", "FILE:1: run.tensorboard = yes: must be true or false; did you mean true?"},
       {"optim: {lr: 0}\n", "FILE:1: optim.lr = 0: must be a number above 0 and at most 100"},
       {"optim: {lr: nan}\n", "FILE:1: optim.lr = nan: must be a number above 0 and at most 100"},
       {"optim: {clip: inf}\n", "FILE:1: optim.clip = inf: must be a number from 0 to 1e+30"},
@@ -105,7 +105,7 @@ TEST(ConfigMessages, CommandLine) {
   EXPECT_EQ(problems("", {"modle.heads=4"}), "command line: modle.heads = 4: unknown key; did you mean model.heads?");
   EXPECT_EQ(problems("", {"train.steps"}), "command line: train.steps: must have the form section.key=value");
   EXPECT_EQ(problems("", {"train.steps="}), "command line: train.steps = : must be an integer from 1 to 2147483647");
-  EXPECT_EQ(problems("", {"train.steps= 5"}), "command line: train.steps =  5: must be an integer from 1 to 2147483647");
+  EXPECT_EQ(problems("", {"train.steps= 5"}), "command line: train.steps =  5: must be an integer from 1 to 2147483647; did you mean 5?");
   EXPECT_EQ(problems("", {"optim.lr=-1e-3"}), "command line: optim.lr = -1e-3: must be a number above 0 and at most 100");
 }
 
@@ -175,7 +175,8 @@ TEST(ConfigMessages, ListsOfItems) {
             "FILE:1: data.sources[0].weight = -1: must be a number from 0 to 1000000000000\n"
             "FILE:1: data.sources[1].weight = x: must be a number from 0 to 1000000000000");
   EXPECT_EQ(problems("data:\n  sources: a.txt\n"),
-            "FILE:2: data.sources = a.txt: must be a list of items with the keys name, path, weight, field, or []");
+            "FILE:2: data.sources = a.txt: must be a list of items with the keys name, path, weight, field, separator, "
+            "validation, or []; the path of its first item is given as data.sources[0].path=a.txt");
   EXPECT_EQ(problems("data:\n  tokenizer: t\n  sources:\n    - a.txt\n    - {path: b}\n"),
             "FILE:3: data.sources[0].path = : must be a text that is not empty\n"
             "FILE:4: data.sources[0] = a.txt: must be a map of `key: value` pairs");
@@ -261,7 +262,7 @@ TEST(ConfigMessages, ParallelKeysOnTheCommandLine) {
       {"parallel.tp=0", "parallel.tp = 0: must be an integer from 1 to 65536"},
       {"parallel.tp=two", "parallel.tp = two: must be an integer from 1 to 65536"},
       {"parallel.dp=all", "parallel.dp = all: must be auto or an integer from 1 to 16777216"},
-      {"parallel.sequence=yes", "parallel.sequence = yes: must be true or false"},
+      {"parallel.sequence=yes", "parallel.sequence = yes: must be true or false; did you mean true?"},
       {"parallel.bucket_mb=32MB", "parallel.bucket_mb = 32MB: must be an integer from 1 to 65536"},
       {"parallel.timeout_s=10m", "parallel.timeout_s = 10m: must be an integer from 1 to 1000000"},
       {"tp=2", "tp = 2: unknown key; did you mean parallel.tp?"},
@@ -270,7 +271,7 @@ TEST(ConfigMessages, ParallelKeysOnTheCommandLine) {
       {"parallel.micro_batches=2", "parallel.micro_batches = 2: unknown key; did you mean train.micro_batch?"},
       {"parallel.tensor=2",
        "parallel.tensor = 2: unknown key; parallel has tp, pp, dp, sequence, zero1, chunks, cuts, bucket_mb, health_every, timeout_s, "
-       "comm"},
+       "start_timeout_s, comm"},
       {"parallel=2", "parallel = 2: is a section; give its keys as parallel.key=value"},
   };
   for (const auto& [word, expected] : cases) EXPECT_EQ(problems("", {word}), "command line: " + expected) << word;

@@ -6,6 +6,7 @@
 #include "config/load.h"
 #include "config/nearest.h"
 #include "config/print.h"
+#include "config/reference.h"
 #include "config/validate.h"
 #include "config/value.h"
 #include "support/temp_dir.h"
@@ -171,6 +172,10 @@ Config unlike_defaults() {
   c.data.stages[0].from_tokens = 0;
   c.data.stages[1].from_step = 0;
   c.data.stages[1].from_tokens = 1 << 20;
+  // One key gives the length of a run.
+  c.train.tokens = 12345678;
+  c.train.epochs = 0;
+  c.train.steps = (c.train.tokens - 1) / (c.train.global_batch * c.train.seq_len) + 1;
   return c;
 }
 
@@ -180,7 +185,7 @@ TEST(ConfigPrint, ReadsBackIdentical) {
   const std::vector<Field> a = all_fields(changed), b = all_fields(defaults);
   int same = 0;
   for (size_t i = 0; i < a.size(); ++i) same += text_of(a[i]) == text_of(b[i]) ? 1 : 0;
-  EXPECT_EQ(same, 4) << "the two lists, and of each stage one of the keys that exclude each other";
+  EXPECT_EQ(same, 5) << "the two lists, of each stage one of the keys that exclude each other, and train.epochs beside train.tokens";
   EXPECT_EQ(load(to_yaml(c)), c);
   EXPECT_EQ(load(to_yaml(Config{})), Config{});
 }

@@ -77,5 +77,17 @@ TEST(LayoutsTwice, AreBitIdentical) {
     for (const char* key : {"loss", "floor", "grad_norm", "param_norm"}) EXPECT_EQ(a[i][key].dump(), b[i][key].dump()) << key;
 }
 
+TEST(RunFolder, StartsAgainOnAnotherNumberOfRanksWhereDpWasAuto) {
+  Job two(2, tiny_run({"train.steps=2", "run.sample_lines=0"}));
+  const RunResult first = two.wait();
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const std::string record = two.dir().path("run/config.yaml");
+  EXPECT_NE(slurp(record).find("\n  dp: auto  # 2 in this run\n"), std::string::npos) << slurp(record);
+  Job one(0, {"train", "--config", record, "run.dir=run"});
+  const RunResult second = one.wait();
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(one.metrics().size(), 2u);
+}
+
 }  // namespace
 }  // namespace hlat::test

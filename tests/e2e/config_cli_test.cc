@@ -51,16 +51,29 @@ TEST(CliConfig, ReferenceIsTheCommittedPage) {
   EXPECT_EQ(r.out, slurp(HLAT_SOURCE_DIR "/docs/config.md"));
 }
 
-TEST(CliConfig, HelpListsEveryKeyOfTheJson) {
-  const RunResult help = run_binary({"config", "--help"});
+TEST(CliConfig, KeysListsEveryKeyOfTheJson) {
+  const RunResult help = run_binary({"config", "--keys"});
   ASSERT_EQ(help.exit_code, 0) << help.err;
   const nlohmann::json json = nlohmann::json::parse(run_binary({"config", "--json"}).out);
   ASSERT_FALSE(json.empty());
   for (const auto& [section, keys] : json.items()) {
     for (const auto& [key, value] : keys.items()) {
-      EXPECT_NE(help.out.find("\n  " + section + "." + key + "="), std::string::npos) << section << "." << key;
+      EXPECT_NE(("\n" + help.out).find("\n  " + section + "." + key + "="), std::string::npos) << section << "." << key;
     }
   }
+}
+
+TEST(CliConfig, KeysOfASectionAndOfOneKey) {
+  const RunResult section = run_binary({"config", "--keys", "optim"});
+  EXPECT_EQ(section.exit_code, 0) << section.err;
+  EXPECT_NE(section.out.find("optim.lr="), std::string::npos) << section.out;
+  EXPECT_EQ(section.out.find("train.steps="), std::string::npos) << section.out;
+  const RunResult key = run_binary({"config", "--keys", "train.precision"});
+  for (const char* text : {"default: fp32", "must be: one of fp32", "| bf16_sr |"})
+    EXPECT_NE(key.out.find(text), std::string::npos) << text << "\n" << key.out;
+  const RunResult wrong = run_binary({"config", "--keys", "optm"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_EQ(wrong.err, "--keys optm: unknown section; did you mean optim?\n");
 }
 
 TEST(CliConfig, BadInputEndsWithTwoAndWritesNothing) {
