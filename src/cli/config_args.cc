@@ -1,8 +1,15 @@
 #include "cli/config_args.h"
 
 #include "config/print.h"
+#include "data/resolve_vocab.h"
 
 namespace hlat {
+
+LoadedConfig ConfigArgs::load() const {
+  LoadedConfig loaded = load_config(path, overrides);
+  resolve_vocab(loaded.config);
+  return loaded;
+}
 
 void add_config_args(CLI::App& command, ConfigArgs& args, bool required) {
   CLI::Option* file = command.add_option("--config", args.path, "the config file, a short difference from the defaults");

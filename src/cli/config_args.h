@@ -12,7 +12,7 @@ namespace hlat {
 struct ConfigArgs {
   std::string path;                    // empty: defaults
   std::vector<std::string> overrides;  // section.key=value
-  LoadedConfig load() const { return load_config(path, overrides); }
+  LoadedConfig load() const;           // with model.vocab known
 };
 
 // Adds the options and the list of keys to a command. `args` must live until the command has run.
