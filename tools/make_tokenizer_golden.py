@@ -14,6 +14,7 @@ import json
 import pathlib
 import random
 import sys
+import unicodedata
 
 import sentencepiece
 import tiktoken
@@ -24,6 +25,17 @@ OUT = pathlib.Path(__file__).resolve().parent.parent / "tests/fixtures/tokenizer
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 QWEN2 = LLAMA3.replace("{1,3}", "")
+
+CL100K = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+UPPER, LOWER, ENDS = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+TAIL = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+LEAD = r"[^\r\n\p{L}\p{N}]?"
+O200K = f"{LEAD}{UPPER}*{LOWER}+{ENDS}|{LEAD}{UPPER}+{LOWER}*{ENDS}|" + r"\p{N}{1,3}" + TAIL
+TEKKEN = f"{LEAD}{UPPER}*{LOWER}+|{LEAD}{UPPER}+{LOWER}*|" + r"\p{N}" + TAIL
+KIMI = r"[\p{Han}]+|" + O200K.replace("M}]", "M}&&[^\\p{Han}]]").replace("/]*", "]*")
+DEEPSEEK_CJK = "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
+DEEPSEEK = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
+BLOOM = " ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+"
 
 STEP = 3  # patched fixtures are held against every third text
 
@@ -55,6 +67,17 @@ TEXTS = [
 RANDOM_PARTS = [
     "the boats", "counted", "'s", "'LL", "é", "e\u0301", "船", "の", "각", "١", "½", " ", "  ", "   ", "\n", "\r\n", "\t", "\u3000", "\xa0", "12", "3", ".", "--", "!",
     "😀", "\u200d", "\u0301", "\u0323", "<s>", "</s>", "<mask>", "<word>", "▁", "\x00", "ſ", "ß", "Я", "नी", "<|endoftext|>", "a", "B", "_", "'", "\u1161",
+]  # fmt: skip
+
+
+# Categories of all kinds, letters and signs of recent versions of Unicode, and what normalizers change.
+MORE_TEXTS = [
+    "CamelCase HTTPServer iPhone McDonald's O'REILLY'S ISN'T Ǆ ǅ ǆ ʰʷ ªº Ⅷ ⅷ x² ⓐ", "\u1c89\u1c8a \ua7cb\ua7cc\ua7da \U00010d50\U00010d70 \U00010d4e \u088f \U00016d40",
+    "\u20c1 \U0001cc00\U0001cce0 \U0001fae9 \u2e5d \U00010d6e \U00011f43 \U0001e4d0 \u1dfa\u0300", "a\u20dd \u0488x 𞤀𞤢 ꙮ ᏸᎠ Ꭰꭰ ẞß ıI İi Σσς ΑΣ",
+    "end of text \n \t ", "x\n\n  \n", "  \n  y \n", "path/to/file.py//x /* c */\n//\n", "1234567890 12 34,56.78 0x1F 1e-9 ²³¼½ ①② ٤٥٦ ५६७ 〇一二",
+    "漢字かなカナ混じり文, 漢字abc漢 𠀀𪚥 々〆 中文English混排123。", "ﬁﬃ ℌ ㍿ ㌀ ½ ① ﷺ ｶﾞ Ａ １ ™ … ‼ \u00a8 \u2126 \u212b \ufb1d \u0132 \u2f00 \u3392 \u1e9b\u0323",
+    "Ünïcödé ÀÉÎÕÜ ǺǻŹ Đđ Łł Øø ệ Ệ \u1eaf\u0323", "\x01\x08\x0b\x0e\x1f\x8f\x9f a\u200bb\u200ec\u2581d\ufeffe\ufffdf", "<|im_start|>user\nhi<|im_end|> [INST] x [/INST] <|begin_of_text|> [BOS] <unk>",
+    "if (a&&b||!c) { return a[i]->b::c<D>(*e); } // ~`@#$%^&*()_+-={}|\\:;'<>?,./", "(a|b) (c. d! e? f… g。h，i、j। k۔l،m)", "   \t\t\n \u00a0\u2003x  \u3000y",
 ]  # fmt: skip
 
 
@@ -179,6 +202,112 @@ def variants():
     return out
 
 
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+BYTES_AND_WORDS = {**BYTES, "use_regex": True}
+
+
+def cut(pattern, behavior="Isolated", invert=False):
+    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": invert}
+
+
+def in_order(kind, *steps):
+    return {"type": "Sequence", {"pre_tokenizer": "pretokenizers", "normalizer": "normalizers"}[kind]: list(steps)}
+
+
+def cut_by(*steps):
+    return {"pre_tokenizer": in_order("pre_tokenizer", *steps)}
+
+
+def families():
+    """Published pipelines on our small vocabularies: (family, its file here, what their sections are)."""
+    nfc = {"normalizer": {"type": "NFC"}}
+    digits = [{"type": "Digits", "individual_digits": True}, BYTES_AND_WORDS]
+    punctuation = {"type": "Punctuation", "behavior": "Contiguous"}
+    falcon = [punctuation, BYTES_AND_WORDS, {"type": "Digits", "individual_digits": False}, cut("[0-9][0-9][0-9]")]
+    mark = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    spaces = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
+    meta = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    first = {**meta, "prepend_scheme": "first", "split": False}
+    fuse = {"type": "Sequence", "decoders": [{**mark, "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}]}
+    runs = [{"id": 420 + i, "content": " " * (8 - i), "single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": False} for i in range(7)]
+    old = {"id": 0, "content": "<|endoftext|>", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    squeeze = in_order("normalizer", {"type": "Nmt"}, {"type": "NFKC"}, {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "})
+    return [
+        ("GPT-2, OPT", "gpt2.json", {}), ("GPT-NeoX, Pythia, OLMo", "neox.json", {}), ("Llama 2, Mistral 7B", "llama2.json", {}),
+        ("Llama 3", "llama3.json", {}), ("Qwen 2, 2.5, 3", "qwen2.json", {}), ("StarCoder, SmolLM", "gpt2.json", cut_by(*digits)),
+        ("Command R", "gpt2.json", {**nfc, **cut_by(*digits)}), ("DeepSeek V3, R1", "gpt2.json", cut_by(cut(r"\p{N}{1,3}"), cut(DEEPSEEK_CJK), cut(DEEPSEEK), BYTES)),
+        ("Falcon", "gpt2.json", cut_by(*falcon)), ("BLOOM", "gpt2.json", cut_by(cut(BLOOM), BYTES)), ("GPT-4o, Llama 4", "gpt2.json", cut_by(cut(O200K), BYTES)),
+        ("Mistral Nemo (Tekken)", "gpt2.json", cut_by(cut(TEKKEN), BYTES)), ("Phi-4, OLMo 2, GLM-4", "gpt2.json", cut_by(cut(LLAMA3, "Removed", True), BYTES)),
+        ("Kimi K2", "gpt2.json", cut_by(cut(KIMI), BYTES)), ("Phi-2, CodeGen", "gpt2.json", {"added_tokens": [old, *runs]}),
+        ("Gemma", "llama2.json", {"normalizer": mark, "pre_tokenizer": spaces, "decoder": fuse}), ("Mistral 7B v0.3", "llama2.json", {"normalizer": None, "pre_tokenizer": first, "decoder": fuse}),
+        ("T5's pipeline without its table", "unigram.json", cut_by({"type": "WhitespaceSplit"}, meta)), ("Unigram as tokenizers trains it", "unigram.json", {"normalizer": squeeze, "pre_tokenizer": meta}),
+        ("Unigram with bytes", "unigram_bytes.json", {}),
+    ]  # fmt: skip
+
+
+def normalizer_variants():
+    regex = {"type": "Replace", "pattern": {"Regex": r"\s{2,}|\p{P}+"}, "content": "<>"}
+    strip = {"type": "Strip", "strip_left": True, "strip_right": False}
+    single = [{"type": t} for t in ("NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt")] + [strip, {**strip, "strip_right": True}, regex]
+    folded = in_order("normalizer", {"type": "NFD"}, {"type": "StripAccents"}, {"type": "Lowercase"}, {"type": "Prepend", "prepend": "_"})
+    return [("gpt2.json", {"normalizer": n}) for n in [*single, folded]] + [("unigram.json", {"normalizer": {"type": "NFKC"}})]
+
+
+# Of each the special tokens do not matter here: text that spells one stays text.
+TIKTOKEN = {"r50k_base (GPT-2)": GPT2, "cl100k_base": CL100K, "o200k_base": O200K, "Llama 3": LLAMA3, "Llama 4": O200K, "Qwen": QWEN2, "GLM-4": LLAMA3, "Kimi": KIMI}
+
+
+def unigram(byte_fallback=False):
+    t = Tokenizer(models.Unigram())
+    t.pre_tokenizer = pre_tokenizers.Metaspace()
+    t.decoder = decoders.Metaspace()
+    specials = ["<unk>", "</s>"] + ([f"<0x{b:02X}>" for b in range(256)] if byte_fallback else [])
+    trainer = trainers.UnigramTrainer(vocab_size=300 + len(specials), special_tokens=specials, unk_token="<unk>", show_progress=False)
+    t.train_from_iterator(CORPUS * 2, trainer)
+    out = json.loads(t.to_str())
+    out["model"]["byte_fallback"] = byte_fallback
+    out["added_tokens"] = out["added_tokens"][:2]
+    # A character without a token is part of what is tested.
+    out["model"]["vocab"] = [row for row in out["model"]["vocab"] if row[0] not in ("磨", "з", "я", "q")]
+    return json.dumps(out)
+
+
+def tekken(ranks):
+    """Mistral's file: bytes first, in order, then the merged tokens in theirs."""
+    tokens = sorted((base64.b64decode(line.split()[0]) for line in ranks.splitlines()), key=lambda t: (len(t) > 1, t if len(t) == 1 else b""))
+    config = {"pattern": TEKKEN, "num_vocab_tokens": 1000, "default_vocab_size": len(tokens) - 8 + 20, "default_num_special_tokens": 20, "version": "v3"}
+    special = [{"rank": i, "token_str": s, "is_control": True} for i, s in enumerate(["<unk>", "<s>", "</s>", "[INST]", "[/INST]"])]
+    return json.dumps({"config": config, "vocab": [{"rank": i, "token_bytes": base64.b64encode(t).decode(), "token_str": None} for i, t in enumerate(tokens)], "special_tokens": special})
+
+
+def tekken_rows(text, names):
+    file = json.loads(text)
+    room = file["config"]["default_vocab_size"] - 20
+    ranks = {base64.b64decode(t["token_bytes"]): t["rank"] for t in file["vocab"] if t["rank"] < room}
+    e = tiktoken.Encoding("tekken", pat_str=file["config"]["pattern"], mergeable_ranks=ranks, special_tokens={})
+    return {"ids": [[i + 20 for i in e.encode_ordinary(s)] for s in names], "decoded": [e.decode(e.encode_ordinary(s)) for s in names]}
+
+
+def family_golden(files):
+    names = texts() + MORE_TEXTS
+    lines = [compact({"texts": names})]
+
+    def add(head, row, step=1):
+        lines.append(compact({**head, "step": step, **without_copies(row, step, names)}))
+
+    for family, name, patch in families():
+        add({"file": name, "patch": patch or None, "family": family}, hf_rows(patched(files[name].decode(), patch), 1, names))
+    for name, patch in normalizer_variants():
+        add({"file": name, "patch": patch}, hf_rows(patched(files[name].decode(), patch), 2, names), 2)
+    for family, pattern in TIKTOKEN.items():
+        composed = [unicodedata.normalize("NFC", s) for s in names] if family == "Qwen" else names
+        add({"file": "llama3.model", "ranks_of": family, "family": family + ", ranks"}, tiktoken_rows(files["llama3.model"].decode(), pattern, composed))
+    add({"file": "tekken.json", "family": "Mistral, tekken.json"}, tekken_rows(files["tekken.json"].decode(), names))
+    for family, name in (("Llama 2, Mistral 7B, SentencePiece", "bpe.model"), ("T5, SentencePiece unigram", "unigram.model")):
+        add({"file": name, "family": family}, spm_rows(files[name], names))
+    return "\n".join(lines) + "\n"
+
+
 def patched(document, patch):
     document = json.loads(document)
     for key, value in patch.items():
@@ -193,22 +322,22 @@ def compact(value):
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def hf_rows(text, step=1):
+def hf_rows(text, step=1, names=None):
     t = Tokenizer.from_str(text)
-    ids = [t.encode(s, add_special_tokens=False).ids for s in texts()[::step]]
+    ids = [t.encode(s, add_special_tokens=False).ids for s in (names or texts())[::step]]
     return {"ids": ids, "decoded": [t.decode(i, skip_special_tokens=False) for i in ids]}
 
 
-def spm_rows(content):
+def spm_rows(content, names=None):
     p = sentencepiece.SentencePieceProcessor(model_proto=content)
-    ids = [p.encode(s) for s in texts()]
+    ids = [p.encode(s) for s in names or texts()]
     return {"ids": ids, "decoded": [p.decode(i) for i in ids]}
 
 
-def tiktoken_rows(text):
+def tiktoken_rows(text, pattern=LLAMA3, names=None):
     ranks = {base64.b64decode(line.split()[0]): int(line.split()[1]) for line in text.splitlines()}
-    e = tiktoken.Encoding("ranks", pat_str=LLAMA3, mergeable_ranks=ranks, special_tokens={})
-    ids = [e.encode_ordinary(s) for s in texts()]
+    e = tiktoken.Encoding("ranks", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    ids = [e.encode_ordinary(s) for s in names or texts()]
     return {"ids": ids, "decoded": [e.decode(i) for i in ids]}
 
 
@@ -228,9 +357,9 @@ def golden(files, patches=()):
     return "\n".join(lines) + "\n"
 
 
-def without_copies(row, step=1):
+def without_copies(row, step=1, names=None):
     """Decoded text that is the text itself is left out."""
-    row["decoded"] = {str(i): d for i, (d, t) in enumerate(zip(row["decoded"], texts()[::step])) if d != t}
+    row["decoded"] = {str(i): d for i, (d, t) in enumerate(zip(row["decoded"], (names or texts())[::step])) if d != t}
     return row
 
 
@@ -252,6 +381,10 @@ def main():
     for name, content in files.items():
         (OUT / name).write_bytes(content)
     (OUT / "golden.jsonl").write_text(golden(files, variants()))
+    more = {"unigram.json": unigram().encode(), "unigram_bytes.json": unigram(True).encode(), "tekken.json": tekken(files["llama3.model"].decode()).encode()}
+    for name, content in more.items():
+        (OUT / name).write_bytes(content)
+    (OUT / "golden_families.jsonl").write_text(family_golden({**files, **more}))
     if len(sys.argv) > 1:
         names = ["gpt2/tokenizer.json", "gpt_neox/20B_tokenizer.json", "llama2/tokenizer.json", "llama2/tokenizer.model", "llama3/tokenizer.model"]
         (OUT / "golden_published.jsonl").write_text(golden({n: (pathlib.Path(sys.argv[1]) / n).read_bytes() for n in names}))

@@ -53,11 +53,12 @@ def digits():
 def compositions(nfc):
     """(first, second, composed) of every pair that the library composes, and decomposed code point -> (first, second or 0)"""
     pairs, parts = [], {}
+    nfd = normalizers.NFD().normalize_str
     for c in CODE_POINTS:
         if 0xAC00 <= c <= 0xD7A3:
             continue  # Hangul is arithmetic
         text = unicodedata.decomposition(chr(c))
-        if not text or text.startswith("<"):
+        if not text or text.startswith("<") or nfd(chr(c)) == chr(c):
             continue
         codes = [int(x, 16) for x in text.split()]
         parts[c] = (codes[0], codes[1] if len(codes) > 1 else 0)

@@ -1,6 +1,14 @@
 #include "cli/config_args.h"
 
+#include "data/resolve_vocab.h"
+
 namespace hlat {
+
+LoadedConfig ConfigArgs::load() const {
+  LoadedConfig loaded = load_config(path, overrides);
+  resolve_vocab(loaded.config);
+  return loaded;
+}
 
 void add_config_args(CLI::App& command, ConfigArgs& args, const std::string& example, bool required) {
   CLI::Option* file = command.add_option("--config", args.path, "a YAML file: how the run differs from the defaults");

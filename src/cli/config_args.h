@@ -13,7 +13,7 @@ namespace hlat {
 struct ConfigArgs {
   std::string path;                    // empty: defaults
   std::vector<std::string> overrides;  // section.key=value
-  LoadedConfig load() const { return load_config(path, overrides); }
+  LoadedConfig load() const;           // with model.vocab known
 };
 
 // Adds the options to a command, and the end of its help: an example and where the keys are listed. `args` must live until the command has

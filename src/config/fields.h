@@ -55,7 +55,7 @@ void fields(Visit& v, ModelConfig& c) {
   v("heads", c.heads, "query heads", range(1, 65536));
   v("kv_heads", c.kv_heads, "key and value heads; auto: as many as heads", auto_or(1, 65536));
   v("ffn", c.ffn, "width of the feed-forward layer", range(1, 4194304));
-  v("vocab", c.vocab, "tokens in the vocabulary", range(2, 16777216));
+  v("vocab", c.vocab, "tokens in the vocabulary; auto: those of the tokenizer, rounded up to a multiple of 64", auto_or(2, 16777216));
   v("rope_theta", c.rope_theta, "base of the rotary position frequencies", range(1, 1e12));
   v("norm_eps", c.norm_eps, "added to the mean square in RMSNorm", range(1e-12, 1));
   v("tied", c.tied, "the output head uses the embedding matrix", Limits{});

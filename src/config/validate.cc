@@ -123,7 +123,7 @@ void rank_rules(Checker& check, const Config& c) {
   };
   at_most("model.heads", c.model.heads, "a head");
   at_most("model.ffn", c.model.ffn, "a column");
-  at_most("model.vocab", c.model.vocab, "a token of the vocabulary");
+  if (c.model.vocab > 0) at_most("model.vocab", c.model.vocab, "a token of the vocabulary");
   check.rule({"parallel.tp", "parallel.pp", "parallel.dp"}, [&]() -> std::string {
     if (p.tp * p.pp * std::max<int64_t>(p.dp, 1) <= static_cast<int64_t>(kMaxCount)) return {};
     const std::string replicas = p.dp > 0 ? fmt::format(" x parallel.dp ({})", p.dp) : "";

@@ -52,6 +52,7 @@ DatasetFacts DatasetFacts::parse(std::string_view text) try {
 Dataset::Dataset(const Config& config, int threads, const DatasetFacts* verified)
     : loader_{.workers = config.data.workers > 0 ? static_cast<int>(config.data.workers) : std::clamp(threads / 4, 1, 16),
               .prefetch = config.data.prefetch},
+      vocab_(config.model.vocab),
       lanes_(config.train.global_batch),
       seq_len_(config.train.seq_len) {
   const DataConfig& d = config.data;
@@ -166,6 +167,8 @@ std::optional<double> Dataset::floor() const { return corpus_ ? corpus_->entropy
 
 std::string Dataset::describe() const {
   std::string text = fmt::format("tokenizer: {}", tokenizer_->describe());
+  if (const int64_t unused = vocab_ - tokenizer_->vocab_size(); unused > 0)
+    text += fmt::format(" (model.vocab = {}: {} unused)", vocab_, unused);
   if (corpus_) return text + "\nsource embedded: tiny stories without end";
   for (size_t i = 0; i < sources_.size(); ++i) {
     const FileSource& s = *sources_[i];
@@ -176,7 +179,7 @@ std::string Dataset::describe() const {
 }
 
 std::vector<std::string> Dataset::warnings() const {
-  std::vector<std::string> list;
+  std::vector<std::string> list = tokenizer_->warnings();
   for (size_t i = 0; i < sources_.size(); ++i) {
     for (const auto& f : sources_[i]->files()) {
       if (f->report().bad > 0) list.push_back(describe_bad(f->report()));

@@ -49,7 +49,7 @@ class Dataset {
   std::optional<double> floor() const;  // nats per token that no model's loss is below, where the true source is known
   const std::vector<std::unique_ptr<FileSource>>& files() const { return sources_; }
   std::string describe() const;               // a few lines for the log
-  std::vector<std::string> warnings() const;  // about single sources
+  std::vector<std::string> warnings() const;  // about the tokenizer and single sources
 
  private:
   void open_files(const DataConfig& data, int threads, const DatasetFacts* verified);
@@ -66,7 +66,7 @@ class Dataset {
   std::vector<uint64_t> held_out_;
   Mixture train_, validation_;
   LoaderOptions loader_;
-  int64_t lanes_ = 0, seq_len_ = 0;
+  int64_t vocab_ = 0, lanes_ = 0, seq_len_ = 0;
   DataWork work_;
 };
 

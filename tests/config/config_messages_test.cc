@@ -59,7 +59,7 @@ TEST(ConfigMessages, OneLineEach) {
       {"optim: {clip: 1e999}\n", "FILE:1: optim.clip = 1e999: must be a number from 0 to 1e+30"},
       {"optim: {beta2: 1}\n", "FILE:1: optim.beta2 = 1: must be a number from 0 to below 1"},
       {"optim: {min_ratio: 1.5}\n", "FILE:1: optim.min_ratio = 1.5: must be a number from 0 to 1"},
-      {"model: {vocab: 1}\n", "FILE:1: model.vocab = 1: must be an integer from 2 to 16777216"},
+      {"model: {vocab: 1}\n", "FILE:1: model.vocab = 1: must be auto or an integer from 2 to 16777216"},
       {"model: {init_std: 0}\n", "FILE:1: model.init_std = 0: must be a number above 0 and at most 100"},
       {"device: {threads: -1}\n", "FILE:1: device.threads = -1: must be auto or an integer from 1 to 4096"},
       {"device: {isa: avx_2}\n", "FILE:1: device.isa = avx_2: must be one of auto, amx, avx512, avx2, generic; did you mean avx2?"},

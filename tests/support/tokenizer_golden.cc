@@ -5,6 +5,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "data/tokenizer/formats.h"
 #include "support/temp_dir.h"
 
 namespace hlat::test {
@@ -24,7 +25,8 @@ Golden load_golden(const std::string& name) {
     GoldenRow row;
     row.file = json["file"];
     row.patch = json.value("patch", nlohmann::json());
-    row.name = row.file + (row.patch.is_null() ? "" : " with " + row.patch.dump());
+    row.ranks_of = json.value("ranks_of", "");
+    row.name = json.value("family", "") + " " + row.file + (row.patch.is_null() ? "" : " with " + row.patch.dump());
     const size_t step = json.value("step", size_t{1});
     row.ids = json["ids"].get<std::vector<std::vector<int32_t>>>();
     for (size_t i = 0; i < row.ids.size(); ++i) {
@@ -50,6 +52,28 @@ std::string golden_file(const GoldenRow& row, const std::string& folder, const s
   const std::string out = scratch + "/patched.json";
   std::ofstream(out) << json.dump();
   return out;
+}
+
+namespace {
+
+std::unique_ptr<Tokenizer> load_ranks(const std::string& path, const std::string& family) {
+  for (const tokenizer::TiktokenFamily& f : tokenizer::tiktoken_families())
+    if (f.name == family) return tokenizer::read_tiktoken_as(slurp(path), f);
+  throw std::runtime_error("no family " + family);
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> load_golden_tokenizer(const GoldenRow& row, const std::string& folder, const std::string& scratch) {
+  const std::string path = golden_file(row, folder, scratch);
+  if (!row.ranks_of.empty()) return load_ranks(path, row.ranks_of);
+  // The rows of golden.jsonl know one kind of ranks.
+  return folder == tokenizer_fixture("") && row.file == "llama3.model" ? load_ranks(path, "Llama 3") : load_tokenizer(path);
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer_fixture(const std::string& name) {
+  return load_golden_tokenizer({.name = name, .file = name, .ranks_of = "", .patch = {}, .texts = {}, .ids = {}, .decoded = {}},
+                               tokenizer_fixture(""), "");
 }
 
 std::string published_tokenizers() {

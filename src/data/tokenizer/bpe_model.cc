@@ -6,6 +6,21 @@
 #include "data/tokenizer/unicode.h"
 
 namespace hlat::tokenizer {
+namespace {
+
+class BpeWordEncoder final : public WordEncoder {
+ public:
+  BpeWordEncoder(const BpeModel& model, const PairTable& pairs) : model_(model), merger_(pairs) {}
+  void encode(std::string_view word, std::vector<int32_t>& ids) override { model_.encode(word, merger_, ids); }
+
+ private:
+  const BpeModel& model_;
+  Merger merger_;
+};
+
+}  // namespace
+
+std::unique_ptr<WordEncoder> BpeModel::encoder() const { return std::make_unique<BpeWordEncoder>(*this, pairs_); }
 
 BpeModel::BpeModel(const BpeOptions& options, const IdMap& ids, PairTable pairs, const std::array<int32_t, 256>& byte_tokens)
     : options_(options), pairs_(std::move(pairs)), byte_tokens_(byte_tokens) {

@@ -9,6 +9,7 @@
 
 #include "data/tokenizer/merges.h"
 #include "data/tokenizer/vocab.h"
+#include "data/tokenizer/word_model.h"
 
 namespace hlat::tokenizer {
 
@@ -21,12 +22,12 @@ struct BpeOptions {
   int32_t unknown = -1;        // id; -1: what has no token is left out
 };
 
-class BpeModel {
+class BpeModel final : public WordModel {
  public:
   // `ids` are the tokens that text can become, in the bytes that words have.
   BpeModel(const BpeOptions& options, const IdMap& ids, PairTable pairs, const std::array<int32_t, 256>& byte_tokens);
 
-  const PairTable& pairs() const { return pairs_; }
+  std::unique_ptr<WordEncoder> encoder() const override;
   // Replaces `ids` by those of a word.
   void encode(std::string_view word, Merger& merger, std::vector<int32_t>& ids) const;
   bool knows_space() const { return of_char_.size() > ' ' && of_char_[' '] >= 0; }

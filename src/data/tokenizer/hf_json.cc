@@ -1,83 +1,26 @@
-// tokenizer.json of Hugging Face's `tokenizers`, model type BPE.
+// tokenizer.json of Hugging Face's `tokenizers`.
 #include <algorithm>
 #include <array>
 
 #include "base/rng.h"
-#include "data/tokenizer/bpe_tokenizer.h"
 #include "data/tokenizer/formats.h"
+#include "data/tokenizer/hf_decoder.h"
+#include "data/tokenizer/hf_model.h"
 #include "data/tokenizer/hf_steps.h"
+#include "data/tokenizer/pipeline.h"
 
 namespace hlat::tokenizer {
 namespace {
-
-struct ModelSection {
-  Vocab vocab;
-  BpeOptions options;
-  struct Merge {
-    int32_t a;
-    int32_t b;
-    int32_t id;
-  };
-  std::vector<Merge> merges;
-};
-
-// "a b", or ["a", "b"].
-std::pair<std::string, std::string> read_pair(const nlohmann::json& json, size_t index) {
-  if (json.is_array() && json.size() == 2 && json[0].is_string() && json[1].is_string())
-    return {json[0].get<std::string>(), json[1].get<std::string>()};
-  if (!json.is_string()) fail("model.merges[{}]: must be a string or a pair of strings", index);
-  const auto& text = json.get_ref<const std::string&>();
-  const size_t space = text.find(' ');
-  if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
-    fail("model.merges[{}]: '{}' is not two tokens", index, text);
-  return {text.substr(0, space), text.substr(space + 1)};
-}
-
-void read_merges(const JsonNode& node, ModelSection& out) {
-  const nlohmann::json& merges = node.json();
-  if (!merges.is_array()) node.refuse("must be a list");
-  const auto id_of = [&](const std::string& token, size_t i) {
-    const auto id = out.vocab.find(token);
-    if (!id) fail("model.merges[{}]: '{}' is not in the vocabulary", i, token);
-    return *id;
-  };
-  out.merges.reserve(merges.size());
-  for (size_t i = 0; i < merges.size(); ++i) {
-    const auto [a, b] = read_pair(merges[i], i);
-    out.merges.push_back({id_of(a, i), id_of(b, i), id_of(a + b, i)});
-  }
-}
-
-ModelSection read_model(const JsonNode& node) {
-  if (node.has("type") && node.text("type") != "BPE") node.refuse(fmt::format("type '{}' is not supported; BPE is", node.text("type")));
-  node.allow_keys({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback",
-                   "ignore_merges", "vocab", "merges"});
-  if (node.has("dropout") && node.at("dropout").json() != 0) node.refuse("dropout is not supported: ids would be random");
-  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-    if (node.has(key) && !node.text(key).empty()) node.refuse(fmt::format("{} '{}' is not supported", key, node.text(key)));
-  ModelSection out;
-  const JsonNode vocab = node.at("vocab");
-  if (!vocab.json().is_object()) vocab.refuse("must be an object");
-  for (const auto& [token, id] : vocab.json().items()) out.vocab.add(token, JsonNode(id, "model.vocab['" + token + "']").integer());
-  read_merges(node.at("merges"), out);
-  out.options.whole_first = node.flag("ignore_merges", false);
-  out.options.byte_fallback = node.flag("byte_fallback", false);
-  out.options.fuse_unknown = node.flag("fuse_unk", false);
-  if (node.has("unk_token")) {
-    const auto id = out.vocab.find(node.text("unk_token"));
-    if (!id) node.refuse(fmt::format("unk_token '{}' is not in the vocabulary", node.text("unk_token")));
-    out.options.unknown = *id;
-  }
-  return out;
-}
 
 struct AddedSection {
   std::vector<AddedToken> raw;
   std::vector<AddedToken> normalized;
   std::vector<std::string> special;  // names
+  std::string moved;                 // a warning about ids that the library would not keep
 };
 
-// Ids are given anew by the library, in the order of the list; a file where that gives other ids than it says is refused.
+// Ids are those of the file: a model has been trained with them, or will be. The library counts on from the last token of the model
+// instead where they leave a gap, which is told.
 AddedSection read_added(const JsonNode& root, const Normalizer& normalizer, Vocab& vocab) {
   AddedSection out;
   if (!root.has("added_tokens")) return out;
@@ -89,8 +32,10 @@ AddedSection read_added(const JsonNode& root, const Normalizer& normalizer, Voca
                      .lstrip = node.flag("lstrip", false),
                      .rstrip = node.flag("rstrip", false)};
     const int64_t id = node.at("id").integer();
-    const int64_t given = vocab.find(token.text).value_or(static_cast<int32_t>(std::min<int64_t>(next, kMaxTokenId)));
-    if (given != id) node.refuse(fmt::format("'{}' has the id {}, but the tokens before it make that {}", token.text, id, given));
+    if (!vocab.find(token.text) && id > next && out.moved.empty())
+      out.moved =
+          fmt::format("ids leave a gap before the added token '{}': {} is kept, where the tokenizers library would count on from {}",
+                      token.text, id, next);
     vocab.add(token.text, id);
     next = std::max(next, id + 1);
     token.id = static_cast<int32_t>(id);
@@ -148,13 +93,26 @@ void fold_space_marks(Normalizer& normalizer, std::vector<SplitStep>& steps, con
     if (s.kind == NormalizerStep::prepend) s.to = replace_all(s.to, kSpaceMark, " ");
 }
 
-std::optional<int32_t> first_known(const Vocab& vocab, const std::vector<std::string>& special, std::initializer_list<const char*> names) {
+// Text that nothing has cut into words yet, and whose words merge as the whole of it would.
+bool can_cut_at_joints(const PreTokenizerSection& pre, const ModelSection& model, const IdMap& ids) {
+  const bool uncut = pre.steps.empty() || (pre.space_marks && pre.steps.back().kind == SplitStep::unmark);
+  return uncut && model.kind == ModelSection::bpe && spaces_only_lead(ids) && ids.contains(" ");
+}
+
+// How published files call the tokens that begin and end a document, where nothing else in them tells.
+constexpr std::array<const char*, 6> kBosNames = {
+    "<s>", "<|begin_of_text|>", "<bos>", "<BOS_TOKEN>", "[BOS]", "<\uFF5Cbegin\u2581of\u2581sentence\uFF5C>"};
+constexpr std::array<const char*, 7> kEosNames = {
+    "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<EOS_TOKEN>", "[EOS]", "<\uFF5Cend\u2581of\u2581sentence\uFF5C>"};
+
+template <class Names>
+std::optional<int32_t> first_known(const Vocab& vocab, const std::vector<std::string>& special, const Names& names) {
   for (const char* name : names)
     if (std::find(special.begin(), special.end(), name) != special.end()) return vocab.find(name);
   return std::nullopt;
 }
 
-void read_post_processor(const JsonNode& node, BpeParts& parts) {
+void read_post_processor(const JsonNode& node, PipelineParts& parts) {
   const std::string type = node.text("type");
   if (type == "Sequence") {
     node.at("processors").each([&](const JsonNode& n) { read_post_processor(n, parts); });
@@ -184,54 +142,45 @@ std::vector<bool> fallbacks(const Vocab& vocab, const IdMap& ids, const BpeOptio
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> read_hf_json(std::string_view content) {
-  nlohmann::json json;
-  try {
-    json = nlohmann::json::parse(content);
-  } catch (const nlohmann::json::exception& e) {
-    fail("not JSON: {}", e.what());
-  }
+std::unique_ptr<Tokenizer> read_hf_json(const nlohmann::json& json, std::string_view content) {
   const JsonNode root(json, "tokenizer");
   root.allow_keys(
       {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model"});
+  PipelineParts parts;
   for (const char* key : {"truncation", "padding"})
-    if (root.has(key)) root.refuse(fmt::format("'{}' is not supported: documents stay whole", key));
+    if (root.has(key))
+      parts.warnings.push_back(fmt::format("'{}' of the tokenizer file does not concern training: documents stay whole", key));
 
-  BpeParts parts;
   ModelSection model = read_model(JsonNode(root.at("model").json(), "model"));
   parts.normalizer = read_normalizer(root);
   PreTokenizerSection pre = read_pre_tokenizer(root);
   fold_space_marks(parts.normalizer, pre.steps, root);
   const bool marks = parts.normalizer.marks_spaces || pre.space_marks;
-  IdMap ids = reachable(model.vocab, pre.byte_level, marks);
+  const IdMap ids = reachable(model.vocab, pre.byte_level, marks);
   model.options.bytes = pre.byte_level;
   model.options.space_is_mark = marks;
   const std::array<int32_t, 256> byte_tokens = find_byte_tokens(model.vocab);
-  PairTable pairs(model.merges.size());
-  for (size_t i = 0; i < model.merges.size(); ++i)
-    pairs.set(model.merges[i].a, model.merges[i].b, {static_cast<uint32_t>(i), model.merges[i].id});
-
-  parts.vocab = std::move(model.vocab);
-  AddedSection added = read_added(root, parts.normalizer, parts.vocab);
-  parts.fallback = fallbacks(parts.vocab, ids, model.options, byte_tokens);
-  parts.decoder = read_decoder(root, parts.vocab, added.normalized);
-  parts.raw = AddedTokens(std::move(added.raw), false);
-  parts.normalized = AddedTokens(std::move(added.normalized), parts.normalizer.marks_spaces);
-  const bool lead = spaces_only_lead(ids);
-  parts.model = std::make_unique<BpeModel>(model.options, ids, std::move(pairs), byte_tokens);
-  // Text that nothing has cut into words yet.
-  const bool uncut = pre.steps.empty() || (pre.space_marks && pre.steps.back().kind == SplitStep::unmark);
-  if (marks && uncut && lead && parts.model->knows_space() && !model.options.whole_first) {
+  parts.model = model.make(ids, byte_tokens);
+  if (marks && !model.options.whole_first && can_cut_at_joints(pre, model, ids)) {
     const bool all_bytes = model.options.byte_fallback && std::find(byte_tokens.begin(), byte_tokens.end(), -1) == byte_tokens.end();
     pre.steps.push_back({.kind = SplitStep::joints, .joint_bytes = std::make_shared<const Joints>(ids, all_bytes)});
   }
   parts.steps = std::move(pre.steps);
-  parts.bos = first_known(parts.vocab, added.special, {"<s>", "<|begin_of_text|>", "<bos>"});
+
+  parts.vocab = std::move(model.vocab);
+  AddedSection added = read_added(root, parts.normalizer, parts.vocab);
+  if (!added.moved.empty()) parts.warnings.push_back(added.moved);
+  parts.fallback = fallbacks(parts.vocab, ids, model.options, byte_tokens);
+  parts.decoder = read_decoder(root, parts.vocab, added.normalized);
+  parts.raw = AddedTokens(std::move(added.raw), false);
+  parts.normalized = AddedTokens(std::move(added.normalized), parts.normalizer.marks_spaces);
+  parts.bos = first_known(parts.vocab, added.special, kBosNames);
   if (root.has("post_processor")) read_post_processor(root.at("post_processor"), parts);
-  if (!parts.eos) parts.eos = first_known(parts.vocab, added.special, {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>"});
-  parts.kind = pre.byte_level ? "byte-level BPE" : marks ? "SentencePiece-style BPE" : "BPE of characters";
+  if (!parts.eos) parts.eos = first_known(parts.vocab, added.special, kEosNames);
+  const std::string_view of = model.kind == ModelSection::unigram ? "Unigram" : "BPE";
+  parts.kind = fmt::format(fmt::runtime(pre.byte_level ? "byte-level {}" : marks ? "SentencePiece-style {}" : "{} of characters"), of);
   parts.fingerprint = hash_name(content);
-  return make_bpe_tokenizer(std::move(parts));
+  return make_pipeline_tokenizer(std::move(parts));
 }
 
 }  // namespace hlat::tokenizer

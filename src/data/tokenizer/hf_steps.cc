@@ -1,36 +1,73 @@
-// Normalizers, pre-tokenizers and decoders of tokenizer.json.
+// Normalizers and pre-tokenizers of tokenizer.json.
 #include "data/tokenizer/hf_steps.h"
 
-#include "data/tokenizer/unicode.h"
+#include <algorithm>
 
 namespace hlat::tokenizer {
 namespace {
 
-// A pattern that is plain text; the regex kind only where `allow_regex` gives a place for it.
-std::string literal(const JsonNode& pattern) {
-  if (!pattern.has("String")) pattern.refuse("only a pattern of kind String is supported here");
-  pattern.allow_keys({"String"});
-  return pattern.text("String");
+NormalizerStep read_replace_step(const JsonNode& node) {
+  node.allow_keys({"type", "pattern", "content"});
+  const JsonNode pattern = node.at("pattern");
+  pattern.allow_keys({"String", "Regex"});
+  NormalizerStep step{.kind = NormalizerStep::replace, .from = "", .to = node.text("content")};
+  if (pattern.has("Regex")) {
+    step.kind = NormalizerStep::replace_pattern;
+    step.pattern = std::make_shared<const Regex>(pattern.text("Regex"));
+  } else {
+    step.from = pattern.text("String");
+    if (step.from.empty()) node.refuse("an empty pattern is not supported");
+  }
+  return step;
+}
+
+std::optional<NormalForm> form_of(std::string_view type) {
+  if (type == "NFC") return NormalForm::nfc;
+  if (type == "NFD") return NormalForm::nfd;
+  if (type == "NFKC") return NormalForm::nfkc;
+  if (type == "NFKD") return NormalForm::nfkd;
+  return std::nullopt;
+}
+
+[[noreturn]] void refuse_normalizer(const JsonNode& node, const std::string& type) {
+  if (type == "Precompiled")
+    node.refuse("normalizer 'Precompiled' is not supported; give the SentencePiece file that this one was made from (spiece.model, *.spm)");
+  node.refuse(fmt::format(
+      "normalizer '{}' is not supported; NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Nmt, Prepend, Replace and Sequence are",
+      type));
 }
 
 void add_normalizer(const JsonNode& node, std::vector<NormalizerStep>& steps) {
   const std::string type = node.text("type");
+  const auto plain = [&](NormalizerStep step) {
+    node.allow_keys({"type"});
+    steps.push_back(std::move(step));
+  };
   if (type == "Sequence") {
     node.allow_keys({"type", "normalizers"});
     node.at("normalizers").each([&](const JsonNode& n) { add_normalizer(n, steps); });
-  } else if (type == "NFC") {
-    node.allow_keys({"type"});
-    steps.push_back({NormalizerStep::nfc, "", ""});
+  } else if (const auto form = form_of(type)) {
+    plain({.kind = NormalizerStep::form, .from = "", .to = "", .normal_form = *form});
+  } else if (type == "Lowercase") {
+    plain({.kind = NormalizerStep::lowercase, .from = "", .to = ""});
+  } else if (type == "StripAccents") {
+    plain({.kind = NormalizerStep::strip_accents, .from = "", .to = ""});
+  } else if (type == "Nmt") {
+    plain({.kind = NormalizerStep::nmt, .from = "", .to = ""});
+  } else if (type == "Strip") {
+    node.allow_keys({"type", "strip_left", "strip_right"});
+    steps.push_back({.kind = NormalizerStep::strip,
+                     .from = "",
+                     .to = "",
+                     .left = node.flag("strip_left", true),
+                     .right = node.flag("strip_right", true)});
   } else if (type == "Prepend") {
     node.allow_keys({"type", "prepend"});
-    steps.push_back({NormalizerStep::prepend, "", node.text("prepend")});
+    steps.push_back({.kind = NormalizerStep::prepend, .from = "", .to = node.text("prepend")});
   } else if (type == "Replace") {
-    node.allow_keys({"type", "pattern", "content"});
-    const std::string from = literal(node.at("pattern"));
-    if (from.empty()) node.refuse("an empty pattern is not supported");
-    steps.push_back({NormalizerStep::replace, from, node.text("content")});
+    steps.push_back(read_replace_step(node));
   } else {
-    node.refuse(fmt::format("normalizer '{}' is not supported; NFC, Prepend, Replace and Sequence are", type));
+    refuse_normalizer(node, type);
   }
 }
 
@@ -60,12 +97,11 @@ SplitStep read_split(const JsonNode& node) {
   pattern.allow_keys({"String", "Regex"});
   const std::string text = pattern.has("String") ? escaped(pattern.text("String")) : pattern.text("Regex");
   if (text.empty()) pattern.refuse("an empty pattern is not supported");
-  // These match all of any text, so nothing is between the matches.
-  const bool keeps_all = step.behavior == SplitBehavior::isolated || (step.behavior == SplitBehavior::removed && step.invert);
-  if (keeps_all && text == scan::kGpt2Pattern) return {.kind = SplitStep::gpt2};
-  if (keeps_all && text == scan::kLlama3Pattern) return {.kind = SplitStep::llama3};
-  if (keeps_all && text == scan::kQwen2Pattern) return {.kind = SplitStep::qwen2};
-  step.pattern = std::make_shared<const Regex>(text);
+  const SplitStep isolated = step_of_pattern(text);
+  // Scanners are of patterns that match all of any text, so nothing is between the matches.
+  const bool only_matches = step.behavior == SplitBehavior::removed && step.invert;
+  if (step.behavior == SplitBehavior::isolated || (only_matches && isolated.kind != SplitStep::regex)) return isolated;
+  step.pattern = isolated.pattern ? isolated.pattern : std::make_shared<const Regex>(text);
   return step;
 }
 
@@ -93,9 +129,23 @@ void add_metaspace(const JsonNode& node, PreTokenizerSection& out) {
   if (node.flag("split", true)) out.steps.push_back({.kind = SplitStep::each_space});
 }
 
+SplitStep read_punctuation(const JsonNode& node) {
+  node.allow_keys({"type", "behavior"});
+  return {.kind = SplitStep::punctuation, .behavior = node.has("behavior") ? read_behavior(node) : SplitBehavior::isolated};
+}
+
+// Steps after ByteLevel look at the printable characters that it makes of bytes.
+void add_after_bytes(PreTokenizerSection& out) {
+  const auto spells = [](const SplitStep& s) { return s.kind == SplitStep::spell_bytes; };
+  if (std::none_of(out.steps.begin(), out.steps.end(), spells)) out.steps.push_back({.kind = SplitStep::spell_bytes});
+}
+
 void add_pre_tokenizer(const JsonNode& node, PreTokenizerSection& out) {
-  if (out.byte_level || out.space_marks) node.refuse("a pre-tokenizer after ByteLevel or Metaspace is not supported");
   const std::string type = node.text("type");
+  const bool after_bytes = out.byte_level && type != "Sequence";
+  if (out.space_marks || (after_bytes && (type == "ByteLevel" || type == "Metaspace")))
+    node.refuse(fmt::format("the pre-tokenizer '{}' after ByteLevel or Metaspace is not supported", type));
+  if (after_bytes) add_after_bytes(out);
   if (type == "Sequence") {
     node.allow_keys({"type", "pretokenizers"});
     node.at("pretokenizers").each([&](const JsonNode& n) { add_pre_tokenizer(n, out); });
@@ -108,8 +158,14 @@ void add_pre_tokenizer(const JsonNode& node, PreTokenizerSection& out) {
   } else if (type == "Digits") {
     node.allow_keys({"type", "individual_digits"});
     out.steps.push_back({.kind = node.flag("individual_digits", false) ? SplitStep::each_digit : SplitStep::digits});
+  } else if (type == "Punctuation") {
+    out.steps.push_back(read_punctuation(node));
+  } else if (type == "WhitespaceSplit") {
+    node.allow_keys({"type"});
+    out.steps.push_back({.kind = SplitStep::white_space, .behavior = SplitBehavior::removed});
   } else {
-    node.refuse(fmt::format("pre-tokenizer '{}' is not supported; ByteLevel, Split, Digits, Metaspace and Sequence are", type));
+    node.refuse(fmt::format(
+        "pre-tokenizer '{}' is not supported; ByteLevel, Split, Digits, Punctuation, WhitespaceSplit, Metaspace and Sequence are", type));
   }
 }
 
@@ -124,101 +180,9 @@ Normalizer read_normalizer(const JsonNode& root) {
 PreTokenizerSection read_pre_tokenizer(const JsonNode& root) {
   PreTokenizerSection out;
   if (root.has("pre_tokenizer")) add_pre_tokenizer(root.at("pre_tokenizer"), out);
+  const auto spells = [](const SplitStep& s) { return s.kind == SplitStep::spell_bytes; };
+  if (std::any_of(out.steps.begin(), out.steps.end(), spells)) out.steps.push_back({.kind = SplitStep::read_bytes});
   return out;
-}
-
-namespace {
-
-// Works the decoder section out per token.
-class DecoderReader {
- public:
-  DecoderReader(const Vocab& vocab, const std::vector<AddedToken>& added) {
-    decoder_.bytes.resize(static_cast<size_t>(vocab.size()));
-    decoder_.known.resize(decoder_.bytes.size());
-    for (int32_t id = 0; id < vocab.size(); ++id) {
-      decoder_.known[static_cast<size_t>(id)] = vocab.has(id);
-      decoder_.bytes[static_cast<size_t>(id)] = vocab.token(id);
-    }
-    for (const AddedToken& t : added) decoder_.bytes[static_cast<size_t>(t.id)] = t.text;
-  }
-
-  void read(const JsonNode& node) {
-    const std::string type = node.text("type");
-    if (type == "Sequence") {
-      node.allow_keys({"type", "decoders"});
-      node.at("decoders").each([this](const JsonNode& n) { read(n); });
-    } else if (type == "ByteLevel") {
-      node.allow_keys({"type", "add_prefix_space", "trim_offsets", "use_regex"});
-      if (changed_) node.refuse("a ByteLevel decoder after others is not supported");
-      for (std::string& b : decoder_.bytes) b = bytes_of_printable(b).value_or(b);
-    } else if (type == "Replace") {
-      read_replace(node);
-    } else if (type == "ByteFallback") {
-      node.allow_keys({"type"});
-      for (size_t i = 0; i < decoder_.bytes.size(); ++i) {
-        const auto byte = byte_of_token(decoder_.bytes[i]);
-        if (byte) decoder_.bytes[i] = std::string(1, static_cast<char>(*byte));
-      }
-    } else if (type == "Fuse") {
-      node.allow_keys({"type"});
-      fused_ = true;
-    } else if (type == "Strip") {
-      read_strip(node);
-    } else if (type == "Metaspace") {
-      read_metaspace(node);
-    } else {
-      node.refuse(
-          fmt::format("decoder '{}' is not supported; ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace and Sequence are", type));
-    }
-    changed_ = true;
-  }
-
-  Decoder take() { return std::move(decoder_); }
-
- private:
-  void read_replace(const JsonNode& node) {
-    node.allow_keys({"type", "pattern", "content"});
-    const JsonNode pattern = node.at("pattern");
-    if (fused_ || !pattern.has("String") || pattern.text("String").empty()) node.refuse("only text in single tokens can be replaced");
-    for (std::string& b : decoder_.bytes) b = replace_all(b, pattern.text("String"), node.text("content"));
-  }
-
-  void read_strip(const JsonNode& node) {
-    node.allow_keys({"type", "content", "start", "stop"});
-    const std::string content = node.text("content");
-    const int64_t start = node.has("start") ? node.at("start").integer() : 0;
-    const int64_t stop = node.has("stop") ? node.at("stop").integer() : 0;
-    if (!fused_ || content.size() != 1 || start < 0 || stop != 0 || decoder_.strip != 0)
-      node.refuse("only one character at the start of the whole text can be stripped");
-    decoder_.strip_char = content[0];
-    decoder_.strip = static_cast<size_t>(start);
-  }
-
-  void read_metaspace(const JsonNode& node) {
-    node.allow_keys({"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"});
-    const std::string mark = node.text("replacement");
-    if (changed_ || mark != kSpaceMark) node.refuse("only U+2581 as a replacement, and no other decoder before it, is supported");
-    for (std::string& b : decoder_.bytes) b = replace_all(b, mark, " ");
-    const bool never = node.has("prepend_scheme") ? node.text("prepend_scheme") == "never" : !node.flag("add_prefix_space", true);
-    decoder_.drop_first_spaces = !never;
-  }
-
-  Decoder decoder_;
-  bool changed_ = false;
-  bool fused_ = false;
-};
-
-}  // namespace
-
-Decoder read_decoder(const JsonNode& root, const Vocab& vocab, const std::vector<AddedToken>& added) {
-  DecoderReader reader(vocab, added);
-  if (!root.has("decoder")) {
-    Decoder plain = reader.take();
-    plain.separator = " ";
-    return plain;
-  }
-  reader.read(root.at("decoder"));
-  return reader.take();
 }
 
 }  // namespace hlat::tokenizer

@@ -2,16 +2,36 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "data/tokenizer/normal_form.h"
+#include "data/tokenizer/regex.h"
+
 namespace hlat::tokenizer {
 
 struct NormalizerStep {
-  enum Kind { nfc, prepend, replace } kind = nfc;
+  enum Kind {
+    form,             // one of Unicode's
+    lowercase,        // character by character
+    strip_accents,    // combining marks go
+    nmt,              // control characters go, odd spaces become plain ones
+    strip,            // white space at the start and the end
+    prepend,          // to a text that is not empty
+    replace,          // text by text
+    replace_pattern,  // matches by text
+  } kind = form;
   std::string from;  // replace
-  std::string to;    // replace, prepend
+  std::string to;    // replace, replace_pattern, prepend
+  NormalForm normal_form = NormalForm::nfc;
+  bool left = false;  // strip
+  bool right = false;
+  std::shared_ptr<const Regex> pattern = nullptr;
+
+  // What it makes of a character does not depend on other characters across a space.
+  bool is_local() const { return kind == form || kind == lowercase || kind == strip_accents || kind == prepend; }
 };
 
 struct Normalizer {

@@ -1,6 +1,9 @@
 // Steps that are not hand-written scanners.
 #include "data/tokenizer/pre_tokenizer.h"
 
+#include <algorithm>
+
+#include "data/tokenizer/categories.h"
 #include "data/tokenizer/normalizer.h"
 
 namespace hlat::tokenizer {
@@ -16,6 +19,13 @@ Joints::Joints(const IdMap& ids, bool bytes_for_unknown) {
     for (size_t i = 1; i < token.size(); ++i) joined_.set(at(token[i - 1], token[i]));
   for (int a = 0; a < 256; ++a)
     if (a != ' ') joined_.reset(at(static_cast<char>(a), ' '));
+}
+
+SplitStep step_of_pattern(const std::string& pattern) {
+  if (pattern == patterns::kGpt2) return {.kind = SplitStep::gpt2};
+  if (pattern == patterns::kLlama3) return {.kind = SplitStep::llama3};
+  if (pattern == patterns::kQwen2) return {.kind = SplitStep::qwen2};
+  return {.kind = SplitStep::regex, .pattern = std::make_shared<const Regex>(pattern), .at_space = patterns::at_space(pattern)};
 }
 
 Splitter::Splitter(const std::vector<SplitStep>& steps) : steps_(steps), fragments_(steps.size()), buffers_(steps.size()) {
@@ -35,6 +45,12 @@ const char* Splitter::next_digits(const char* p, const char* end, bool single) {
 std::string_view Splitter::rewritten(size_t at, std::string_view text) {
   std::string& buffer = buffers_[at];
   const SplitStep& s = steps_[at];
+  if (s.kind == SplitStep::spell_bytes) {
+    buffer.clear();
+    for (const char c : text) buffer += printable_of_byte(static_cast<uint8_t>(c));
+    return buffer;
+  }
+  if (s.kind == SplitStep::read_bytes) return buffer = *bytes_of_printable(text);
   const bool first = text.data() == origin_;
   const bool wanted =
       s.prefix == SplitStep::Prefix::always || (s.prefix == SplitStep::Prefix::first && first && start_ == TextStart::document);
@@ -48,14 +64,32 @@ std::string_view Splitter::rewritten(size_t at, std::string_view text) {
   return buffer;
 }
 
+// Calls add(begin, end) for what matches, in order.
+template <class Add>
+void Splitter::find_matches(size_t at, std::string_view text, const Add& add) {
+  if (steps_[at].kind != SplitStep::regex) {
+    const bool space = steps_[at].kind == SplitStep::white_space;
+    for (size_t i = 0; i < text.size();) {
+      const unicode::Char c = unicode::decode(text.data() + i);
+      if (space ? unicode::kind(c.code) == unicode::kSpace : unicode::is_punctuation(c.code)) add(i, i + c.size);
+      i += c.size;
+    }
+    return;
+  }
+  const auto before = steps_.begin() + static_cast<ptrdiff_t>(at);
+  const auto index = std::count_if(steps_.begin(), before, [](const SplitStep& s) { return s.kind == SplitStep::regex; });
+  Regex::Search& search = searches_[static_cast<size_t>(index)];
+  Regex::Range m{};
+  for (size_t from = 0; from <= text.size() && search.find(text, from, m);) {
+    add(m.begin, m.end);
+    from = m.end > m.begin ? m.end : m.end + (m.end < text.size() ? unicode::decode(text.data() + m.end).size : 1);
+  }
+}
+
 void Splitter::find_fragments(size_t at, std::string_view text) {
   const SplitStep& s = steps_[at];
   std::vector<Fragment>& out = fragments_[at];
   out.clear();
-  size_t regexes = 0;
-  for (size_t i = 0; i < at; ++i) regexes += steps_[i].kind == SplitStep::regex;
-  Regex::Search& search = searches_[regexes];
-
   bool last_match = false;
   const auto add = [&](size_t begin, size_t end, bool match) {
     if (begin == end) return;
@@ -70,13 +104,11 @@ void Splitter::find_fragments(size_t at, std::string_view text) {
     last_match = match;
   };
   size_t done = 0;
-  Regex::Range m{};
-  for (size_t from = 0; from <= text.size() && search.find(text, from, m);) {
-    add(done, m.begin, false);
-    add(m.begin, m.end, true);
-    done = m.end;
-    from = m.end > m.begin ? m.end : m.end + (m.end < text.size() ? unicode::decode(text.data() + m.end).size : 1);
-  }
+  find_matches(at, text, [&](size_t begin, size_t end) {
+    add(done, begin, false);
+    add(begin, end, true);
+    done = end;
+  });
   add(done, text.size(), false);
 }
 

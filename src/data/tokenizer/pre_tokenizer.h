@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/tokenizer/patterns.h"
 #include "data/tokenizer/regex.h"
 #include "data/tokenizer/vocab.h"
 #include "data/tokenizer/word_scan.h"
@@ -44,11 +45,16 @@ struct SplitStep {
     gpt2,  // the hand-written scanners
     llama3,
     qwen2,
+    cl100k,
     joints,        // where no token reaches across
     each_space,    // cut before every space
     regex,         // a pattern, as PCRE2 matches it
     digits,        // runs of digits and runs of the rest
     each_digit,    // single digits and runs of the rest
+    punctuation,   // single signs, or as the behavior says, and runs of the rest
+    white_space,   // runs of white space go, the rest stays
+    spell_bytes,   // bytes become GPT-2's printable characters, for steps that look at those
+    read_bytes,    // and bytes again
     prefix_space,  // only adds the prefix
     unmark,        // U+2581 becomes a space (normalizer.h), then the prefix
   } kind = gpt2;
@@ -61,7 +67,11 @@ struct SplitStep {
   std::shared_ptr<const Regex> pattern = nullptr;
   SplitBehavior behavior = SplitBehavior::isolated;
   bool invert = false;  // what the pattern does not match counts as its match
+  patterns::AtSpace at_space = patterns::AtSpace::unknown;
 };
+
+// A cut at the matches of a pattern: by a scanner where there is one for it. What is between matches is a word too.
+SplitStep step_of_pattern(const std::string& pattern);
 
 // Where a fragment of text stands: at the start of a document, after an added token, or where a document was cut.
 enum class TextStart { document, later, continued };
@@ -95,6 +105,7 @@ class Splitter {
       case SplitStep::gpt2: return scan<scan::Gpt2>(at, p, end, word);
       case SplitStep::llama3: return scan<scan::Llama3<3>>(at, p, end, word);
       case SplitStep::qwen2: return scan<scan::Llama3<1>>(at, p, end, word);
+      case SplitStep::cl100k: return scan<scan::Llama3<3, true>>(at, p, end, word);
       case SplitStep::joints:
         while (p < end) {
           const char* next = steps_[at].joint_bytes->next(p, end);
@@ -106,8 +117,12 @@ class Splitter {
       case SplitStep::digits:
       case SplitStep::each_digit: return scan_digits(at, p, end, word);
       case SplitStep::prefix_space:
-      case SplitStep::unmark: return step(at + 1, rewritten(at, text), word);
-      case SplitStep::regex: break;
+      case SplitStep::unmark:
+      case SplitStep::spell_bytes:
+      case SplitStep::read_bytes: return step(at + 1, rewritten(at, text), word);
+      case SplitStep::regex:
+      case SplitStep::punctuation:
+      case SplitStep::white_space: break;
     }
     // A step within this one may use the list of its own level only.
     find_fragments(at, text);
@@ -146,6 +161,8 @@ class Splitter {
   static const char* next_digits(const char* p, const char* end, bool single);
   std::string_view rewritten(size_t at, std::string_view text);
   void find_fragments(size_t at, std::string_view text);
+  template <class Add>
+  void find_matches(size_t at, std::string_view text, const Add& add);
 
   const std::vector<SplitStep>& steps_;
   std::vector<Regex::Search> searches_;           // one per step; of a regex step only it is used

@@ -1,5 +1,5 @@
 // Patterns of tokenizer files, run by PCRE2's JIT. Files are written for other engines; a pattern is first rewritten so that
-// letters, numbers and spaces are what the tables (unicode.h) say, and what PCRE2 would read differently is an Error.
+// properties and spaces are what the tables (unicode.h, categories.h) say, and what PCRE2 would read differently is an Error.
 #pragma once
 
 #include <memory>

@@ -6,8 +6,9 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "data/tokenizer/bpe_tokenizer.h"
+#include "data/tokenizer/bpe_model.h"
 #include "data/tokenizer/formats.h"
+#include "data/tokenizer/pipeline.h"
 #include "data/tokenizer/unicode.h"
 
 namespace hlat::tokenizer {
@@ -75,7 +76,7 @@ std::optional<int32_t> control(const SpmModel& model, int32_t id) {
 std::unique_ptr<Tokenizer> make_own(const SpmModel& model, std::string_view content) {
   const auto pieces = usual_options(model) ? normal_pieces(model) : std::nullopt;
   if (!pieces) return nullptr;
-  BpeParts parts;
+  PipelineParts parts;
   IdMap ids;
   for (const RankedToken& p : *pieces) ids.emplace(p.bytes, p.id);
   if (!is_regular(*pieces, ids)) return nullptr;
@@ -99,14 +100,14 @@ std::unique_ptr<Tokenizer> make_own(const SpmModel& model, std::string_view cont
   PairTable pairs = pairs_of_ranked(*pieces, ids, false);
   parts.model = std::make_unique<BpeModel>(options, ids, std::move(pairs), byte_tokens);
   parts.normalizer.marks_spaces = true;
-  if (model.add_dummy_prefix) parts.normalizer.steps.push_back({NormalizerStep::prepend, "", " "});
+  if (model.add_dummy_prefix) parts.normalizer.steps.push_back({.kind = NormalizerStep::prepend, .from = "", .to = " "});
   parts.steps = {{.kind = SplitStep::joints, .joint_bytes = std::make_shared<const Joints>(ids, model.byte_fallback)}};
   fill_decoder(model, parts.decoder);
   parts.bos = control(model, model.bos_id);
   parts.eos = control(model, model.eos_id);
   parts.kind = "SentencePiece BPE";
   parts.fingerprint = hash_name(content);
-  return make_bpe_tokenizer(std::move(parts));
+  return make_pipeline_tokenizer(std::move(parts));
 }
 
 }  // namespace

@@ -1,56 +1,15 @@
-// tiktoken's rank files as Llama 3 ships them: a line per token, its bytes in base64 and its rank, which is its id. The pattern
-// and the 256 special tokens after the ranks are those of Meta's tokenizer; text that spells a special token stays text.
-#include <array>
+// tiktoken's rank files: a line per token, its bytes in base64 and its rank, which is its id. The file says nothing else, so the
+// family that it belongs to (tiktoken_families.h) does; text that spells a special token stays text.
+#include <algorithm>
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "data/tokenizer/bpe_tokenizer.h"
+#include "data/tokenizer/base64.h"
 #include "data/tokenizer/formats.h"
+#include "data/tokenizer/ranked.h"
 
 namespace hlat::tokenizer {
 namespace {
-
-constexpr size_t kSpecialTokens = 256;
-constexpr std::array<const char*, 12> kNamed = {
-    "<|begin_of_text|>",
-    "<|end_of_text|>",
-    "<|reserved_special_token_0|>",
-    "<|reserved_special_token_1|>",
-    "<|finetune_right_pad_id|>",
-    "<|step_id|>",
-    "<|start_header_id|>",
-    "<|end_header_id|>",
-    "<|eom_id|>",
-    "<|eot_id|>",
-    "<|python_tag|>",
-    "<|image|>",
-};
-
-int base64_value(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  if (c == '+') return 62;
-  return c == '/' ? 63 : -1;
-}
-
-bool from_base64(std::string_view text, std::string& out) {
-  out.clear();
-  if (text.empty() || text.size() % 4 != 0) return false;
-  while (text.ends_with('=') && text.size() % 4 != 2) text.remove_suffix(1);
-  uint32_t bits = 0;
-  int have = 0;
-  for (const char c : text) {
-    const int v = base64_value(c);
-    if (v < 0) return false;
-    bits = (bits << 6 | static_cast<uint32_t>(v)) & 0xFFFFFFu;
-    have += 6;
-    if (have < 8) continue;
-    have -= 8;
-    out.push_back(static_cast<char>(bits >> have & 0xFFu));
-  }
-  return true;
-}
 
 bool read_line(std::string_view line, std::string& bytes, uint32_t& rank) {
   const size_t space = line.find(' ');
@@ -63,10 +22,6 @@ bool read_line(std::string_view line, std::string& bytes, uint32_t& rank) {
     rank = rank * 10 + static_cast<uint32_t>(c - '0');
   }
   return true;
-}
-
-std::string special_name(size_t i) {
-  return i < kNamed.size() ? kNamed[i] : fmt::format("<|reserved_special_token_{}|>", 2 + i - kNamed.size());
 }
 
 std::vector<RankedToken> read_ranks(std::string_view content) {
@@ -86,6 +41,14 @@ std::vector<RankedToken> read_ranks(std::string_view content) {
   return tokens;
 }
 
+// Every rank is there, or a special token has it as its id.
+void check_ranks(const RankedFile& file) {
+  int64_t end = 0;
+  for (const RankedToken& t : file.tokens) end = std::max<int64_t>(end, t.id + 1);
+  const auto below = std::count_if(file.special.begin(), file.special.end(), [&](const auto& s) { return s.second < end; });
+  if (end != static_cast<int64_t>(file.tokens.size()) + below) fail("ranks are not 0 to {}: one is missing", file.tokens.size() - 1);
+}
+
 }  // namespace
 
 bool looks_like_tiktoken(std::string_view content) {
@@ -98,33 +61,24 @@ bool looks_like_tiktoken(std::string_view content) {
 
 std::unique_ptr<Tokenizer> read_tiktoken(std::string_view content) {
   const std::vector<RankedToken> tokens = read_ranks(content);
-  BpeParts parts;
-  IdMap ids;
-  for (const RankedToken& t : tokens) {
-    if (!ids.emplace(t.bytes, t.id).second) fail("rank {}: a token that is there twice", t.rank);
-    parts.vocab.add(t.bytes, t.id);
-  }
-  for (int b = 0; b < 256; ++b)
-    if (!ids.contains(std::string(1, static_cast<char>(b)))) fail("the byte 0x{:02X} is no token", b);
-  if (static_cast<size_t>(parts.vocab.size()) != tokens.size()) fail("ranks are not 0 to {}: one is missing", tokens.size() - 1);
-  const auto base = static_cast<int64_t>(tokens.size());
-  for (size_t i = 0; i < kSpecialTokens; ++i) parts.vocab.add(special_name(i), base + static_cast<int64_t>(i));
+  check_bytes(tokens);
+  return read_tiktoken_as(content, family_of(tokens));
+}
 
-  const auto size = static_cast<size_t>(parts.vocab.size());
-  parts.fallback.resize(size, false);
-  for (const auto& [token, id] : ids)
-    if (token.size() == 1 && static_cast<uint8_t>(token[0]) >= 0x80) parts.fallback[static_cast<size_t>(id)] = true;
-  for (int32_t id = 0; id < parts.vocab.size(); ++id) parts.decoder.bytes.push_back(parts.vocab.token(id));
-  parts.decoder.known.resize(size, true);
-  PairTable pairs = pairs_of_ranked(tokens, ids, true);
-  parts.model =
-      std::make_unique<BpeModel>(BpeOptions{.bytes = true, .whole_first = true}, ids, std::move(pairs), std::array<int32_t, 256>{});
-  parts.steps = {{.kind = SplitStep::llama3}};
-  parts.bos = static_cast<int32_t>(base);
-  parts.eos = static_cast<int32_t>(base + 1);
-  parts.kind = "byte-level BPE of ranks";
-  parts.fingerprint = hash_name(content);
-  return make_bpe_tokenizer(std::move(parts));
+std::unique_ptr<Tokenizer> read_tiktoken_as(std::string_view content, const TiktokenFamily& family) {
+  RankedFile file;
+  file.tokens = read_ranks(content);
+  check_bytes(file.tokens);
+  const int64_t shift = static_cast<int64_t>(file.tokens.size()) - family.ranks;
+  for (const auto& [name, id] : family.special_tokens()) file.special.emplace_back(name, id + shift);
+  check_ranks(file);
+  file.bos = family.bos;
+  file.eos = family.eos;
+  file.kind = fmt::format("byte-level BPE of {}'s ranks", family.name);
+  if (family.nfc) file.normalizer.steps.push_back({.kind = NormalizerStep::form, .from = "", .to = ""});
+  file.step = family.ends_with_space ? SplitStep{.kind = SplitStep::cl100k} : step_of_pattern(std::string(family.pattern));
+  file.fingerprint = hash_name(content);
+  return make_ranked_tokenizer(std::move(file));
 }
 
 }  // namespace hlat::tokenizer

@@ -38,13 +38,15 @@ class Tokenizer {
   virtual std::optional<int32_t> id_of(std::string_view token) const = 0;  // the token as the file spells it
   virtual std::optional<int32_t> eos() const = 0;                          // what ends a document, where the file tells
   virtual std::optional<int32_t> bos() const = 0;
-  virtual bool is_fallback(int32_t id) const = 0;  // unknown, or a single byte that stands for lack of a better token
-  virtual std::string describe() const = 0;        // "byte-level BPE, 50257 tokens"
-  virtual uint64_t fingerprint() const = 0;        // of the file's content: the same ids for the same fingerprint
+  virtual bool is_fallback(int32_t id) const = 0;                   // unknown, or a single byte that stands for lack of a better token
+  virtual std::string describe() const = 0;                         // "byte-level BPE, 50257 tokens"
+  virtual uint64_t fingerprint() const = 0;                         // of the file's content: the same ids for the same fingerprint
+  virtual std::vector<std::string> warnings() const { return {}; }  // what the file says and training does not follow
 };
 
-// tokenizer.json (Hugging Face BPE), *.model (SentencePiece, or tiktoken's ranks as Llama 3 ships them). An Error names what
-// the file asks for that is not supported; nothing is ignored silently.
+// tokenizer.json (Hugging Face: BPE, Unigram), tekken.json (Mistral), *.model (SentencePiece, or tiktoken's ranks of a known family).
+// A tokenizer_config.json in the same folder names the begin and end tokens that the file leaves open. An Error names what the
+// file asks for that is not supported; nothing is ignored silently.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
 
 }  // namespace hlat

@@ -1,5 +1,5 @@
 // Hand-written scanners for the patterns that well-known tokenizers cut words with. A scanner's next(p, end) is the end of the
-// word that starts at p, in UTF-8 text that ends at `end`; they agree with PCRE2 on the patterns named with them (regex_split.h).
+// word that starts at p, in UTF-8 text that ends at `end`; they agree with PCRE2 on the patterns named with them (patterns.h).
 #pragma once
 
 #include <array>
@@ -9,12 +9,6 @@
 #include "data/tokenizer/unicode.h"
 
 namespace hlat::tokenizer::scan {
-
-inline constexpr const char* kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-inline constexpr const char* kLlama3Pattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-inline constexpr const char* kQwen2Pattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 using unicode::Kind;
 
@@ -121,8 +115,8 @@ struct Gpt2 {
   }
 };
 
-// Llama 3 takes numbers in threes, Qwen 2 one by one.
-template <int kDigits>
+// Llama 3 takes numbers in threes, Qwen 2 one by one. cl100k, as tiktoken has it today, keeps space at the end of the text together.
+template <int kDigits, bool kSpaceAtEnd = false>
 struct Llama3 {
   static const char* next(const char* p, const char* end) {
     const KindAt k = kind_at(p);
@@ -156,6 +150,7 @@ struct Llama3 {
   // Through the last line break, where the run of space has one.
   static const char* space(const char* p, const char* end, uint32_t first) {
     const char* q = run<unicode::kSpace>(p, end);
+    if (kSpaceAtEnd && q == end) return end;
     for (const char* n = q; n > p; --n)
       if (n[-1] == '\r' || n[-1] == '\n') return n;
     return spaces(p, end, first);

@@ -44,7 +44,16 @@ TEST(TokenizerGolden, OwnFixturesOfEveryKind) {
   const Golden golden = load_golden("golden.jsonl");
   ASSERT_GE(golden.rows.size(), 40u);
   const TempDir scratch;
-  for (const GoldenRow& row : golden.rows) check(golden, row, *load_tokenizer(golden_file(row, tokenizer_fixture(""), scratch.path())));
+  for (const GoldenRow& row : golden.rows) check(golden, row, *load_golden_tokenizer(row, tokenizer_fixture(""), scratch.path()));
+}
+
+// The pipelines of published families on our small vocabularies, and every normalizer.
+TEST(TokenizerGolden, PipelinesOfPublishedFamilies) {
+  const Golden golden = load_golden("golden_families.jsonl");
+  ASSERT_GE(golden.rows.size(), 40u);
+  ASSERT_GE(golden.texts.size(), 100u);
+  const TempDir scratch;
+  for (const GoldenRow& row : golden.rows) check(golden, row, *load_golden_tokenizer(row, tokenizer_fixture(""), scratch.path()));
 }
 
 TEST(TokenizerGolden, PublishedTokenizers) {
@@ -94,7 +103,7 @@ TEST(TokenizerGolden, BytesThatAreNotUtf8CountAsReplacementCharacters) {
       {"ok \xF0\x9F\x98\x80\xF0\x9F", "ok \xF0\x9F\x98\x80" + r},
   };
   for (const char* file : {"gpt2.json", "llama2.json", "bpe.model", "unigram.model", "llama3.model"}) {
-    const auto tokenizer = load_tokenizer(tokenizer_fixture(file));
+    const auto tokenizer = load_tokenizer_fixture(file);
     for (const auto& [bytes, text] : cases) EXPECT_EQ(encode(*tokenizer, bytes), encode(*tokenizer, text)) << file << ": " << text;
   }
 }

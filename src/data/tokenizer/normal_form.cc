@@ -1,12 +1,13 @@
 // Decompose fully, sort runs of combining marks by class, compose (Unicode Standard Annex 15). Only stretches with a character
 // that can change are touched; Hangul syllables are arithmetic.
-#include "data/tokenizer/nfc.h"
+#include "data/tokenizer/normal_form.h"
 
 #include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <vector>
 
+#include "data/tokenizer/categories.h"
 #include "data/tokenizer/unicode.h"
 
 namespace hlat::tokenizer {
@@ -27,6 +28,16 @@ uint8_t combining_class(uint32_t c) {
   const auto* end = std::end(kCombiningClass);
   const auto* r = std::lower_bound(std::begin(kCombiningClass), end, c, [](const TraitRange& a, uint32_t b) { return a.last < b; });
   return r != end && c >= r->first ? r->value : uint8_t{0};
+}
+
+struct FormTraits {
+  bool compatibility;
+  bool composes;
+};
+
+FormTraits traits_of(NormalForm form) {
+  return {.compatibility = form == NormalForm::nfkc || form == NormalForm::nfkd,
+          .composes = form == NormalForm::nfc || form == NormalForm::nfkc};
 }
 
 void decompose(uint32_t c, std::vector<Mark>& out) {
@@ -84,12 +95,18 @@ void compose(std::vector<Mark>& marks) {
   marks.resize(out);
 }
 
-void normalize(std::string_view part, std::vector<Mark>& marks, std::string& out) {
+void decompose_for(const FormTraits& form, uint32_t c, std::vector<Mark>& out) {
+  const std::span<const uint32_t> parts = form.compatibility ? compatibility(c) : std::span<const uint32_t>{};
+  if (parts.empty()) return decompose(c, out);
+  for (const uint32_t part : parts) out.push_back({part, combining_class(part)});
+}
+
+void normalize(const FormTraits& form, std::string_view part, std::vector<Mark>& marks, std::string& out) {
   marks.clear();
   for (const char *p = part.data(), *end = p + part.size(); p < end;) {
     const Char c = decode(p);
     p += c.size;
-    decompose(c.code, marks);
+    decompose_for(form, c.code, marks);
   }
   for (size_t i = 0; i < marks.size(); ++i) {
     size_t j = i;
@@ -97,17 +114,20 @@ void normalize(std::string_view part, std::vector<Mark>& marks, std::string& out
     std::stable_sort(marks.begin() + i, marks.begin() + j, [](const Mark& a, const Mark& b) { return a.order < b.order; });
     i = j;
   }
-  compose(marks);
+  if (form.composes) compose(marks);
   for (const Mark& m : marks) append(out, m.code);
 }
 
-// The first character at or after p that NFC may change, and the character before it, with which it may compose.
+// Whether a form may change the character; of NFC it is known, of the others all that is not ASCII may.
+bool is_unstable(NormalForm form, uint32_t c) { return form == NormalForm::nfc ? (traits(c) & kUnstable) != 0 : c >= 0x80; }
+
+// The first character at or after p that the form may change, and the character before it, with which it may compose.
 struct Stop {
   const char* before;
   const char* at;
 };
 
-Stop next_unstable(const char* p, const char* end) {
+Stop next_unstable(NormalForm form, const char* p, const char* end) {
   const char* before = p;
   while (p < end) {
     uint64_t eight = 0;
@@ -117,7 +137,7 @@ Stop next_unstable(const char* p, const char* end) {
     }
     if (p == end) break;
     const Char c = decode(p);
-    if (traits(c.code) & kUnstable) return {before, p};
+    if (is_unstable(form, c.code)) return {before, p};
     before = p;
     p += c.size;
   }
@@ -126,10 +146,10 @@ Stop next_unstable(const char* p, const char* end) {
 
 }  // namespace
 
-std::string_view nfc(std::string_view text, std::string& buffer) {
+std::string_view normal_form(NormalForm form, std::string_view text, std::string& buffer) {
   const char* p = text.data();
   const char* end = p + text.size();
-  Stop stop = next_unstable(p, end);
+  Stop stop = next_unstable(form, p, end);
   if (stop.at == end) return text;
   buffer.clear();
   std::vector<Mark> marks;
@@ -139,12 +159,12 @@ std::string_view nfc(std::string_view text, std::string& buffer) {
     const char* q = stop.at;
     while (q < end) {
       const Char c = decode(q);
-      if (!(traits(c.code) & kUnstable)) break;
+      if (!is_unstable(form, c.code)) break;
       q += c.size;
     }
-    normalize({stop.before, static_cast<size_t>(q - stop.before)}, marks, buffer);
+    normalize(traits_of(form), {stop.before, static_cast<size_t>(q - stop.before)}, marks, buffer);
     p = q;
-    stop = next_unstable(p, end);
+    stop = next_unstable(form, p, end);
   }
   buffer.append(p, end);
   return buffer;

@@ -1,5 +1,5 @@
-// Encoding of documents: the hot path. A word costs its scan and one look-up; merges run for words that no cache knows.
-#include "data/tokenizer/bpe_tokenizer.h"
+// Encoding of documents: the hot path. A word costs its scan and one look-up; the model runs for words that no cache knows.
+#include "data/tokenizer/pipeline.h"
 
 #include <fmt/format.h>
 
@@ -14,23 +14,48 @@ namespace {
 
 // Where a document can be cut without changing an id. For the hand-written scanners that is known from the two characters at
 // the place: no pattern reaches from a letter or a number to what is neither. Words of U+2581 style are cut before a space.
+// Known patterns that have no scanner are cut between a letter or a number and a space.
 // For other patterns the places are found by cutting into words and looking whether the parts give the same words.
 enum class Rule { never, after_word, before_space, search };
 
 bool adds_prefix(const SplitStep& s) { return s.prefix == SplitStep::Prefix::always; }
 
-Rule rule_of(const BpeParts& parts) {
-  // Steps other than these could look across a space.
-  for (const NormalizerStep& s : parts.normalizer.steps)
-    if (s.kind == NormalizerStep::replace) return Rule::search;
-  if (parts.steps.empty()) return Rule::never;
+// What the normalizer leaves possible.
+Rule rule_of(const Normalizer& normalizer) {
   Rule rule = Rule::after_word;
-  for (const SplitStep& s : parts.steps) {
-    if (s.kind == SplitStep::regex) return Rule::search;
-    // A part that starts with a space gets no other.
-    if (s.kind == SplitStep::joints || s.kind == SplitStep::each_space || adds_prefix(s)) rule = Rule::before_space;
+  for (const NormalizerStep& s : normalizer.steps) {
+    // Steps other than these could look across a space.
+    if (s.kind == NormalizerStep::replace) return Rule::search;
+    if (!s.is_local()) return Rule::never;
+    if (s.kind != NormalizerStep::prepend && s.normal_form != NormalForm::nfc) rule = Rule::before_space;
+    if (s.kind == NormalizerStep::lowercase || s.kind == NormalizerStep::strip_accents) rule = Rule::before_space;
   }
   return rule;
+}
+
+Rule rule_of(const PipelineParts& parts) {
+  Rule rule = rule_of(parts.normalizer);
+  if (rule == Rule::search || rule == Rule::never) return rule;
+  for (const SplitStep& s : parts.steps) {
+    switch (s.kind) {
+      // What comes after these cuts within words.
+      case SplitStep::gpt2:
+      case SplitStep::llama3:
+      case SplitStep::qwen2:
+      case SplitStep::cl100k: return rule;
+      case SplitStep::joints:
+      case SplitStep::each_space:
+      case SplitStep::white_space: return Rule::before_space;
+      case SplitStep::regex:
+        if (s.at_space == patterns::AtSpace::unknown) return Rule::search;
+        if (s.at_space == patterns::AtSpace::cut) return Rule::before_space;
+        break;
+      default: break;
+    }
+    // A part that starts with a space gets no other.
+    if (adds_prefix(s)) rule = Rule::before_space;
+  }
+  return Rule::never;
 }
 
 struct Place {
@@ -51,7 +76,7 @@ bool is_safe(const Place& p, Rule rule, bool marks) {
 }
 
 // The same question after normalization, which `at` does not disturb: some text on both sides is normalized for it.
-bool touches_normalized(const BpeParts& parts, std::string_view text, size_t at) {
+bool touches_normalized(const PipelineParts& parts, std::string_view text, size_t at) {
   if (parts.normalized.empty()) return false;
   if (parts.normalizer.empty()) return parts.normalized.touches(text, at);
   const size_t span = 4 * parts.normalized.longest() + 16;
@@ -68,11 +93,11 @@ bool touches_normalized(const BpeParts& parts, std::string_view text, size_t at)
   return parts.normalized.touches(before + normal(at, end), before.size());
 }
 
-bool touches_added(const BpeParts& parts, std::string_view text, size_t at) {
+bool touches_added(const PipelineParts& parts, std::string_view text, size_t at) {
   return (!parts.raw.empty() && parts.raw.touches(text, at)) || touches_normalized(parts, text, at);
 }
 
-size_t by_characters(const BpeParts& parts, std::string_view text, size_t limit, Rule rule) {
+size_t by_characters(const PipelineParts& parts, std::string_view text, size_t limit, Rule rule) {
   const bool marks = parts.normalizer.marks_spaces ||
                      std::any_of(parts.steps.begin(), parts.steps.end(), [](const SplitStep& s) { return s.kind == SplitStep::unmark; });
   const char* begin = text.data();
@@ -91,7 +116,7 @@ struct Stretch {
   TextStart start = TextStart::document;
 };
 
-Stretch stretch_at(const BpeParts& parts, std::string_view text, size_t limit) {
+Stretch stretch_at(const PipelineParts& parts, std::string_view text, size_t limit) {
   Stretch found{text.substr(0, 0), TextStart::document};
   const auto keep = [&](std::string_view p) {
     const auto begin = static_cast<size_t>(p.data() - text.data());
@@ -103,12 +128,14 @@ Stretch stretch_at(const BpeParts& parts, std::string_view text, size_t limit) {
   return found;
 }
 
-size_t by_search(const BpeParts& parts, std::string_view text, size_t limit) {
+size_t by_search(const PipelineParts& parts, std::string_view text, size_t limit) {
   std::string clean;
   // Only where words are parts of the text itself can a place in one be told from a place in the other.
   if (!parts.normalizer.empty() || unicode::valid(text, clean).data() != text.data()) return 0;
-  for (const SplitStep& s : parts.steps)
-    if (s.kind == SplitStep::prefix_space || s.kind == SplitStep::unmark) return 0;
+  const auto rewrites = [](const SplitStep& s) {
+    return s.kind == SplitStep::prefix_space || s.kind == SplitStep::unmark || s.kind == SplitStep::spell_bytes;
+  };
+  if (std::any_of(parts.steps.begin(), parts.steps.end(), rewrites)) return 0;
   Splitter splitter(parts.steps);
   std::vector<size_t> ends;
   const auto words = [&](std::string_view part, TextStart start) {
@@ -131,16 +158,16 @@ size_t by_search(const BpeParts& parts, std::string_view text, size_t limit) {
   return 0;
 }
 
-size_t find_cut(const BpeParts& parts, std::string_view text, size_t limit) {
+size_t find_cut(const PipelineParts& parts, std::string_view text, size_t limit) {
   if (limit >= text.size()) return text.size();
   const Rule rule = rule_of(parts);
   if (rule == Rule::search) return by_search(parts, text, limit);
   return rule == Rule::never ? 0 : by_characters(parts, text, limit, rule);
 }
 
-class BpeEncoder final : public Encoder {
+class PipelineEncoder final : public Encoder {
  public:
-  explicit BpeEncoder(const BpeParts& parts) : parts_(parts), splitter_(parts.steps), merger_(parts.model->pairs()) {}
+  explicit PipelineEncoder(const PipelineParts& parts) : parts_(parts), splitter_(parts.steps), model_(parts.model->encoder()) {}
 
   void encode(std::string_view text, std::vector<int32_t>& ids) override { document(text, TextStart::document, ids); }
   void resume(std::string_view text, std::vector<int32_t>& ids) override { document(text, TextStart::continued, ids); }
@@ -208,7 +235,7 @@ class BpeEncoder final : public Encoder {
   std::span<const int32_t> encode_word(std::string_view w, bool cached) {
     std::span<const int32_t> ids;
     if (!cached || !long_.find(w, ids)) {
-      parts_.model->encode(w, merger_, word_ids_);
+      model_->encode(w, word_ids_);
       ids = word_ids_;
       if (cached) long_.put(w, ids);
     }
@@ -226,9 +253,9 @@ class BpeEncoder final : public Encoder {
     pending_ = 0;
   }
 
-  const BpeParts& parts_;
+  const PipelineParts& parts_;
   Splitter splitter_;
-  Merger merger_;
+  std::unique_ptr<WordEncoder> model_;
   ShortWordCache short_;
   LongWordCache long_;
   std::string clean_;
@@ -241,11 +268,11 @@ class BpeEncoder final : public Encoder {
   size_t pending_ = 0;                                          // ids in the buffer
 };
 
-class BpeTokenizer final : public Tokenizer {
+class PipelineTokenizer final : public Tokenizer {
  public:
-  explicit BpeTokenizer(BpeParts parts) : parts_(std::move(parts)) {}
+  explicit PipelineTokenizer(PipelineParts parts) : parts_(std::move(parts)) {}
 
-  std::unique_ptr<Encoder> encoder() const override { return std::make_unique<BpeEncoder>(parts_); }
+  std::unique_ptr<Encoder> encoder() const override { return std::make_unique<PipelineEncoder>(parts_); }
   std::string decode(std::span<const int32_t> ids) const override { return parts_.decoder.decode(ids); }
   int64_t vocab_size() const override { return parts_.vocab.size(); }
   std::optional<int32_t> id_of(std::string_view token) const override { return parts_.vocab.find(token); }
@@ -256,13 +283,14 @@ class BpeTokenizer final : public Tokenizer {
   }
   std::string describe() const override { return fmt::format("{}, {} tokens", parts_.kind, parts_.vocab.size()); }
   uint64_t fingerprint() const override { return parts_.fingerprint; }
+  std::vector<std::string> warnings() const override { return parts_.warnings; }
 
  private:
-  BpeParts parts_;
+  PipelineParts parts_;
 };
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeParts parts) { return std::make_unique<BpeTokenizer>(std::move(parts)); }
+std::unique_ptr<Tokenizer> make_pipeline_tokenizer(PipelineParts parts) { return std::make_unique<PipelineTokenizer>(std::move(parts)); }
 
 }  // namespace hlat::tokenizer
