@@ -100,8 +100,8 @@ RunFolder* open_folder(const Config& given, const Config& config, const Session&
 }
 
 // What rank 0 tells before the first step.
-void introduce(const Config& given, const Config& config, const Session& session, const std::string& machine, const std::vector<RankPlan>& stages, double peak,
-               const Dataset& data, RunFolder* folder) {
+void introduce(const Config& given, const Config& config, const Session& session, const std::string& machine,
+               const std::vector<RankPlan>& stages, double peak, const Dataset& data, RunFolder* folder) {
   const RankPlan& plan = fullest(stages);
   folder->log().info("{}", machine);
   folder->log().info("measured matmul rate {} FLOP/s{}", format_count(peak), plan.mesh.ranks() > 1 ? " on rank 0" : "");

@@ -48,7 +48,8 @@ Config with_steps(Config config, const Dataset* data, Comm& world, int threads) 
     const Mixture& mixture = data->train();
     for (size_t s = 0; s < mixture.sources.size(); ++s) {
       if (mixture.sources[s]->documents() == 0)
-        fail<UsageError>("train.epochs = {}: source {} has no end; give train.steps or train.tokens", config.train.epochs, mixture.names[s]);
+        fail<UsageError>("train.epochs = {}: source {} has no end; give train.steps or train.tokens", config.train.epochs,
+                         mixture.names[s]);
       const bool read = std::any_of(mixture.segments.begin(), mixture.segments.end(), [&](const Segment& g) { return g.weights[s] > 0; });
       if (read) tokens += count_tokens(mixture, s, threads);
     }
