@@ -14,7 +14,6 @@ import json
 import pathlib
 import random
 import sys
-import unicodedata
 
 import sentencepiece
 import tiktoken
@@ -300,7 +299,7 @@ def family_golden(files):
     for name, patch in normalizer_variants():
         add({"file": name, "patch": patch}, hf_rows(patched(files[name].decode(), patch), 2, names), 2)
     for family, pattern in TIKTOKEN.items():
-        composed = [unicodedata.normalize("NFC", s) for s in names] if family == "Qwen" else names
+        composed = [normalizers.NFC().normalize_str(s) for s in names] if family == "Qwen" else names
         add({"file": "llama3.model", "ranks_of": family, "family": family + ", ranks"}, tiktoken_rows(files["llama3.model"].decode(), pattern, composed))
     add({"file": "tekken.json", "family": "Mistral, tekken.json"}, tekken_rows(files["tekken.json"].decode(), names))
     for family, name in (("Llama 2, Mistral 7B, SentencePiece", "bpe.model"), ("T5, SentencePiece unigram", "unigram.model")):

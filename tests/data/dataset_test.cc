@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
@@ -46,6 +47,17 @@ class DatasetTest : public testing::Test {
   TempDir dir;
   Config config;
 };
+
+TEST_F(DatasetTest, WarnsOfWhatTheTokenizerFileSaysInVain) {
+  EXPECT_TRUE(Dataset(config, 1).warnings().empty());
+  nlohmann::json file = nlohmann::json::parse(test::slurp(config.data.tokenizer));
+  file["truncation"] = {{"max_length", 8}};
+  config.data.tokenizer = dir.write("cut.json", file.dump());
+  const Dataset data(config, 1);
+  ASSERT_EQ(data.warnings().size(), 1u);
+  EXPECT_NE(data.warnings()[0].find("'truncation' of the tokenizer file does not concern training"), std::string::npos);
+  EXPECT_NE(data.describe().find("(model.vocab = 4096: "), std::string::npos) << data.describe();
+}
 
 TEST_F(DatasetTest, RowsAreTheTextsWithAnEndAfterEach) {
   const Dataset data(config, 2);

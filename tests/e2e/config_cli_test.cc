@@ -23,6 +23,13 @@ TEST(CliConfig, PrintsWhatItReadsBack) {
   EXPECT_EQ(second.out, first.out) << second.err;
 }
 
+TEST(CliConfig, AutomaticVocabIsPrintedAsTheNumberThatTheTokenizerGives) {
+  const RunResult r = run_binary({"config", "--config", kNano, "--json", "model.vocab=auto", "data.sources[0].path=none.txt",
+                                  "data.tokenizer=" HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/gpt2.json"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(nlohmann::json::parse(r.out)["model"]["vocab"], 448);  // of 420 tokens
+}
+
 TEST(CliConfig, JsonIsOneObject) {
   const RunResult r = run_binary({"config", "--config", kNano, "--json", "optim.lr=0.5"});
   ASSERT_EQ(r.exit_code, 0) << r.err;

@@ -13,9 +13,9 @@ const CublasLt& CublasLt::get() {
     void* library = open_library(name.c_str(), HLAT_CUDA_LIBRARIES, why);
     if (library == nullptr) fail<UsageError>("the CUDA backend needs the cuBLASLt of CUDA {}: {}", HLAT_CUDA_MAJOR, why);
     CublasLt t;
-    const auto find = [&](const char* name) {
-      void* symbol = dlsym(library, name);
-      if (symbol == nullptr) fail("libcublasLt has no {}", name);
+    const auto find = [&](const char* symbol_name) {
+      void* symbol = dlsym(library, symbol_name);
+      if (symbol == nullptr) fail("libcublasLt has no {}", symbol_name);
       return symbol;
     };
 #define HLAT_CUBLASLT_FIND(name) t.name = reinterpret_cast<decltype(t.name)>(find("cublasLt" #name));
