@@ -56,9 +56,9 @@ void EndSignals::run() {
     signalfd_siginfo info{};
     if (read(signals_, &info, sizeof info) != sizeof info) continue;
     const int number = static_cast<int>(info.ssi_signo);
-    int none = 0;
-    const bool first = asked_.compare_exchange_strong(none, number);
+    const bool first = asked_ == 0;
     answer_({.number = number, .sender = static_cast<int>(info.ssi_pid), .first = first});
+    if (first) asked_ = number;  // after the answer, which so comes before the end that it asks for
   }
 }
 

@@ -33,7 +33,7 @@ class EndSignals {
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
 
-  int asked() const { return asked_; }  // the first signal that came; 0: none
+  int asked() const { return asked_; }  // the first signal that was answered; 0: none
 
  private:
   void run();

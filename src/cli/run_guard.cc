@@ -92,11 +92,12 @@ void RunGuard::ended(const std::string& reason, int exit_code) {
   if (folder_ != nullptr) folder_->lease().release();
 }
 
-// A failure of all ranks is recorded by rank 0 alone, which then gives the folder back: the others find it so, unless it has none.
+// A failure of all ranks is recorded by rank 0 alone, which then gives the folder back: the others find it so, unless it has none. A fault
+// is told by whoever meets it first, who is nearest to the cause.
 std::string RunGuard::failed(const std::exception& e, int exit_code) {
   const Absent gone = exit_code == kFault ? absent() : Absent{};
   const std::string more = gone.words.empty() ? "" : "; on this host " + gone.words;
-  if (launch_.rank != 0) std::this_thread::sleep_for(kAfterRank0);
+  if (launch_.rank != 0 && exit_code != kFault) std::this_thread::sleep_for(kAfterRank0);
   ended(e.what() + more, exit_code);
   return more;
 }

@@ -61,7 +61,6 @@ TEST(Failures, AStoppedRankIsNamedAfterTheTimeLimit) {
   kill(job.ranks().at(3), SIGSTOP);
   const RunResult r = job.wait(3 + kSoon);
   EXPECT_EQ(r.exit_code, 4) << r.err;
-  EXPECT_NE(job.log().find("waited 3 s for rank 1, rank 3 of the job"), std::string::npos) << job.log();
   EXPECT_NE(job.log().find("on this host rank 3 (process "), std::string::npos) << job.log();
   // Ranks 2 and 3 are a tp group, 1 and 3 a dp group; which of them waits first depends on where rank 3 was.
   EXPECT_NE(r.err.find("waited 3 s for rank 1, rank 3 of the job"), std::string::npos) << r.err;
@@ -74,7 +73,7 @@ TEST(Failures, AStoppedRankIsNamedAfterTheTimeLimit) {
 TEST(Failures, ARankThatCannotWriteSaysSo) {
   Job job(4, endless({"parallel.pp=2"}));
   job.await_step(1);
-  const rlimit limit{.rlim_cur = 2000, .rlim_max = 2000};  // bytes of a file: a few lines of metrics
+  const rlimit limit{.rlim_cur = 8000, .rlim_max = 8000};  // bytes of a file: some lines of metrics, more than the log
   ASSERT_EQ(prlimit(job.ranks().at(0), RLIMIT_FSIZE, &limit, nullptr), 0);
   const RunResult r = job.wait(kSoon);
   EXPECT_EQ(r.exit_code, 4) << r.err;

@@ -62,7 +62,7 @@ Seen train_ranks(const Config& config, int per_host) {
     seen.work[static_cast<size_t>(world.rank())] =
         data ? fmt::format("{} opened, {} hashed, {} walked", work.files_opened, work.indices_hashed, work.documents_walked) : "none";
     EXPECT_EQ(state.data.has_value(), data != nullptr);
-    if (world.rank() == 0) seen.loss = s.loss, seen.val_loss = s.validation.loss, seen.tokens = s.ledger.tokens();
+    if (world.rank() == 0) seen.loss = s.loss, seen.val_loss = s.validation->loss, seen.tokens = s.ledger.tokens();
   });
   return seen;
 }
