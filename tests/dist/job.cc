@@ -6,7 +6,6 @@
 #include <csignal>
 
 #include <chrono>
-#include <functional>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -22,15 +21,6 @@ optim: {lr: 2e-3, warmup: 2}
 run: {tensorboard: false, sample_lines: 0}
 device: {backend: cpu, threads: 1}
 )";
-
-bool within(double limit_s, const std::function<bool()>& done) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return true;
-}
 
 // Empty for a process that is gone, or a zombie.
 std::map<std::string, std::string> environment_of(const std::filesystem::path& process) {
@@ -61,10 +51,20 @@ std::map<std::string, std::string> environment_of(const std::filesystem::path& p
 
 }  // namespace
 
-Job::Job(int ranks, const Words& args, const Words& launcher, const std::map<std::string, std::string>& variables) {
-  Words words;
+bool within(double limit_s, const std::function<bool()>& done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
+Job::Job(int ranks, const Words& args, const Words& launcher, const std::map<std::string, std::string>& variables, const Words& before) {
+  Words words = before;
   if (ranks > 0) {
-    words = {HLAT_MPIRUN, "--allow-run-as-root", "--oversubscribe", "-n", std::to_string(ranks)};
+    for (const char* word : {HLAT_MPIRUN, "--allow-run-as-root", "--oversubscribe", "-n"}) words.emplace_back(word);
+    words.push_back(std::to_string(ranks));
     words.insert(words.end(), launcher.begin(), launcher.end());
   }
   words.emplace_back(HLAT_BINARY);
@@ -103,6 +103,8 @@ void Job::await_step(int64_t step) const {
   });
   if (!came) throw std::runtime_error("no step " + std::to_string(step) + " after a minute: " + slurp(dir_.path("stderr")));
 }
+
+void Job::terminate() const { kill(pid_, SIGTERM); }
 
 RunResult Job::wait(double limit_s) {
   int status = 0;

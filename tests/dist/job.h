@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,8 +19,10 @@ class Job {
  public:
   using Words = std::vector<std::string>;
 
-  // Runs in a fresh folder, dir(), with tiny.yaml in it. `launcher` are more words for mpirun; 0 ranks: no mpirun.
-  Job(int ranks, const Words& args, const Words& launcher = {}, const std::map<std::string, std::string>& variables = {});
+  // Runs in a fresh folder, dir(), with tiny.yaml in it. `launcher` are more words for mpirun, `before` those of a program that
+  // starts it; 0 ranks: no mpirun.
+  Job(int ranks, const Words& args, const Words& launcher = {}, const std::map<std::string, std::string>& variables = {},
+      const Words& before = {});
   ~Job();  // ends what is left
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -28,6 +31,7 @@ class Job {
   pid_t pid() const { return pid_; }    // of mpirun; without ranks, of hlat
   std::map<int, pid_t> ranks() const;   // the living processes of hlat
   void await_step(int64_t step) const;  // until the metrics of run folder "run" hold it; throws after a minute
+  void terminate() const;               // asks what was started, mpirun or the program before it, to end
   RunResult wait(double limit_s = 60);  // throws when the job does not end in time
   std::vector<nlohmann::json> metrics() const { return lines("metrics.jsonl"); }  // of run folder "run"
   std::vector<nlohmann::json> events() const { return lines("events.jsonl"); }
@@ -39,6 +43,9 @@ class Job {
   TempDir dir_;
   pid_t pid_ = -1;  // of mpirun; -1: it has ended
 };
+
+// Whether it becomes true within so many seconds; asks every 20 ms.
+bool within(double limit_s, const std::function<bool()>& done);
 
 // train --config tiny.yaml run.dir=run and more words.
 Job::Words tiny_run(const Job::Words& more = {});
