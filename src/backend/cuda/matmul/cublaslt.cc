@@ -9,8 +9,8 @@ namespace hlat {
 const CublasLt& CublasLt::get() {
   static const CublasLt table = [] {
     std::string why;
-    const std::string name = cuda_library_name("libcublasLt", HLAT_CUDA_MAJOR);
-    void* library = open_library(name.c_str(), HLAT_CUDA_LIBRARIES, why);
+    const std::string file = cuda_library_name("libcublasLt", HLAT_CUDA_MAJOR);
+    void* library = open_library(file.c_str(), HLAT_CUDA_LIBRARIES, why);
     if (library == nullptr) fail<UsageError>("the CUDA backend needs the cuBLASLt of CUDA {}: {}", HLAT_CUDA_MAJOR, why);
     CublasLt t;
     const auto find = [&](const char* symbol_name) {
