@@ -43,7 +43,8 @@ of steps (optim.schedule_steps=auto, optim.warmup) sees the steps that came out.
 )"},
     Note{"optim.schedule",
          R"(The learning rate grows linearly from 0 to optim.lr in optim.warmup steps. After that it is optim.lr times a
-factor, with p from 0 at the end of warm-up to 1 at the end of the schedule (optim.schedule_steps, or the last step) and r = optim.min_ratio:
+factor, with p from 0 at the end of warm-up to 1 at the end of the schedule (optim.schedule_steps, or the last step) and r =
+optim.min_ratio:
 
 | schedule | factor |
 |---|---|
@@ -58,7 +59,8 @@ After the schedule's end the rate stays at its last value. A schedule that ends 
     Note{"data.sources",
          R"(Relative paths (data.sources[].path, data.sources[].validation, data.tokenizer, data.cache_dir, run.dir) are relative to the
 folder in which hlat is started, not to the folder of the config file; so are those in the config.yaml of a run folder. All ranks must be
-started in the same folder; an absolute path is independent of it. `~` and variables are expanded by a shell, on the command line, but not in a file.
+started in the same folder; an absolute path is independent of it. A shell expands `~` and variables on the command line; in a file
+they are not expanded.
 )"},
 };
 
