@@ -20,9 +20,9 @@ constexpr std::array kNotes = {
 | bf16_sr | bf16 | bf16 | no | bf16 | bf16 | stochastic |
 | bf16 | bf16 | bf16 | no | bf16 | bf16 | nearest |
 
-Which to take: fp32 on a CPU without AMX and for small models; mixed on GPUs and for large models. bf16_sr takes half of
-the memory of mixed for weights and optimizer, and is what HLAT-7B was trained with. bf16 is there to compare with: updates that are smaller than
-half of a rounding step are lost, and runs diverge. Sums inside an operation, norms, softmax and the loss are f32 in all of them.
+Which to take: fp32 on a CPU without AMX and for small models; mixed on GPUs and for large models. bf16_sr needs 8 bytes per parameter
+for weights, gradients and optimizer where mixed needs 18, and is what HLAT-7B was trained with. bf16 is there to compare with: updates
+smaller than half of a rounding step are lost, and runs diverge. Sums inside an operation, norms, softmax and the loss are f32 in all.
 There is no fp16 and no loss scaling: bf16 has the exponents of f32.
 )"},
     Note{"train.recompute", R"(| policy | kept for the backward, per layer | computed again |
@@ -41,10 +41,10 @@ documents of all sources have, end tokens included: sources with weights that di
 A length on the command line takes the place of the one in the file, also when it is another of the three keys. What depends on the number
 of steps (optim.schedule_steps=auto, optim.warmup) sees the steps that came out.
 )"},
-    Note{
-        "optim.schedule",
-        R"(The learning rate grows linearly from 0 to optim.lr in optim.warmup steps. After that it is optim.lr times, with p from 0 at the end of
-warm-up to 1 at the end of the schedule (optim.schedule_steps, or the last step) and r = optim.min_ratio:
+    Note{"optim.schedule",
+         R"(The learning rate grows linearly from 0 to optim.lr in optim.warmup steps. After that it is optim.lr times a
+factor, with p from 0 at the end of warm-up to 1 at the end of the schedule (optim.schedule_steps, or the last step) and r =
+optim.min_ratio:
 
 | schedule | factor |
 |---|---|
@@ -56,11 +56,11 @@ warm-up to 1 at the end of the schedule (optim.schedule_steps, or the last step)
 
 After the schedule's end the rate stays at its last value. A schedule that ends after the run stops on the way, at a higher rate.
 )"},
-    Note{
-        "data.sources",
-        R"(Relative paths (data.sources[].path, data.sources[].validation, data.tokenizer, data.cache_dir, run.dir) are relative to the folder in which
-hlat is started, not to the folder of the config file; so are those in the config.yaml of a run folder. All ranks must be started in the
-same folder; an absolute path is independent of it. `~` and variables are expanded by a shell, on the command line, but not in a file.
+    Note{"data.sources",
+         R"(Relative paths (data.sources[].path, data.sources[].validation, data.tokenizer, data.cache_dir, run.dir) are relative to the
+folder in which hlat is started, not to the folder of the config file; so are those in the config.yaml of a run folder. All ranks must be
+started in the same folder; an absolute path is independent of it. A shell expands `~` and variables on the command line; in a file
+they are not expanded.
 )"},
 };
 

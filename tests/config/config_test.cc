@@ -185,7 +185,8 @@ TEST(ConfigPrint, ReadsBackIdentical) {
   const std::vector<Field> a = all_fields(changed), b = all_fields(defaults);
   int same = 0;
   for (size_t i = 0; i < a.size(); ++i) same += text_of(a[i]) == text_of(b[i]) ? 1 : 0;
-  EXPECT_EQ(same, 5) << "the two lists, of each stage one of the keys that exclude each other, and train.epochs beside train.tokens";
+  EXPECT_EQ(same, 5)
+      << "the two lists, of each stage one of the keys that exclude each other, and train.epochs, which train.tokens excludes";
   EXPECT_EQ(load(to_yaml(c)), c);
   EXPECT_EQ(load(to_yaml(Config{})), Config{});
 }
