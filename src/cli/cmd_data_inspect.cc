@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/config_args.h"
+#include "cli/scan_shown.h"
 #include "data/inspect.h"
 
 namespace hlat {
@@ -21,7 +22,8 @@ struct Args {
 };
 
 void run(const Args& args) {
-  const Dataset data(args.config.load().config, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  const Dataset data(args.config.load().config, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())), nullptr,
+                     shown_on_stderr());
   const std::vector<ShownRow> rows = show_rows(data, args.step, args.rows);
   const DataReport report = inspect_data(data, args.tokens);
   if (args.json) {

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "cli/ranks.h"
+#include "cli/scan_shown.h"
 #include "config/print.h"
 #include "config/resolve.h"
 #include "plan/report.h"
@@ -34,6 +35,9 @@ std::string summary_text(const Config& config, const TrainSummary& s) {
   const ValidationResult& v = s.validation;
   if (v.loss == v.loss)
     text += fmt::format("  held out     loss {:.4f}, perplexity {:.2f}, {:.4f} bits per byte\n", v.loss, v.perplexity, v.bits_per_byte);
+  if (v.sets.size() > 1)
+    for (const SetLoss& set : v.sets)
+      text += fmt::format("    {:<10} loss {:.4f}, {:.4f} bits per byte\n", set.name, set.loss, set.bits_per_byte);
   text += fmt::format("  speed        {} tokens/s, MFU {:.1f}%, HFU {:.1f}% of the measured matmul rate\n", format_count(s.tokens_per_s),
                       100 * s.mfu, 100 * s.hfu);
   text += fmt::format("  memory       planned {}, used {}\n", format_bytes(s.planned.total()), format_bytes(s.used.total()));
@@ -44,12 +48,15 @@ std::string summary_text(const Config& config, const TrainSummary& s) {
 }
 
 nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s) {
+  auto losses = nlohmann::ordered_json::object();  // by source
+  for (const SetLoss& set : s.validation.sets) losses[set.name] = set.loss;
   return {{"steps", s.steps},
           {"loss", s.loss},
           {"floor", s.floor ? nlohmann::ordered_json(*s.floor) : nlohmann::ordered_json()},  // null when it is not known
           {"val_loss", s.validation.loss},
           {"val_ppl", s.validation.perplexity},
           {"val_bpb", s.validation.bits_per_byte},
+          {"val_losses", losses},
           {"data_wait_s", s.data_wait_s},
           {"documents", s.ledger.documents()},
           {"tokens_per_s", s.tokens_per_s},
@@ -85,7 +92,7 @@ std::unique_ptr<RunFolder> open_folder(const Config& config, const Session& sess
 void run_rank(const Args& args, const Config& config, const Session& session, int64_t& step) {
   const bool leads = session.rank() == 0;
   const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
-  const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads);
+  const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads, shown_on_stderr());
   const auto backend = make_backend(config.device, session.place());
   Assembly assembly(config, *backend, session.world(), session.local_ranks());
   std::vector<RankPlan> stages;

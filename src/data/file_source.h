@@ -37,7 +37,8 @@ class FileSource : public DocumentSource {
   std::string part_name(size_t part) const override { return files_[part]->report().path; }
 
   const std::vector<std::unique_ptr<DocumentFile>>& files() const { return files_; }
-  uint64_t bytes() const;                                     // of text, or 4 per token
+  uint64_t bytes() const { return bytes_; }                   // of text, or 4 per token
+  uint64_t empty() const { return empty_; }                   // documents without text
   uint64_t text_bytes(uint64_t document) const;               // 0 for tokens
   void read_text(uint64_t document, std::string& out) const;  // nothing for tokens
 
@@ -53,6 +54,7 @@ class FileSource : public DocumentSource {
   std::vector<std::unique_ptr<DocumentFile>> files_;
   std::vector<uint64_t> starts_;  // first document of each file; then the number of all
   std::vector<uint64_t> identity_;
+  uint64_t bytes_ = 0, empty_ = 0;
   const Tokenizer& tokenizer_;
   SpecialTokens special_;
 };

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/file.h"
 
@@ -28,7 +31,8 @@ struct StepMetrics {
   // Of the held-out documents after this step; NaN: not looked at, not written.
   double val_loss = std::numeric_limits<double>::quiet_NaN();
   double val_ppl = std::numeric_limits<double>::quiet_NaN();
-  double val_bpb = std::numeric_limits<double>::quiet_NaN();  // bits per byte of text
+  double val_bpb = std::numeric_limits<double>::quiet_NaN();    // bits per byte of text
+  std::vector<std::pair<std::string, double>> val_losses = {};  // by source, where there are several
 };
 
 // Calls visit(name, value) for every field that is recorded, step and tokens aside, in the order of the record.
@@ -50,6 +54,7 @@ void scalars(const StepMetrics& m, const Visit& visit) {
     visit("val_loss", m.val_loss);
     visit("val_ppl", m.val_ppl);
     visit("val_bpb", m.val_bpb);
+    for (const auto& [source, loss] : m.val_losses) visit(("val_loss/" + source).c_str(), loss);
   }
 }
 

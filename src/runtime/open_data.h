@@ -11,6 +11,8 @@
 namespace hlat {
 
 // Collective over `world`. on_host: the ranks on this host, in order. Null on a rank that reads no batches.
-std::unique_ptr<Dataset> open_data(const Config& config, Comm& world, const std::vector<int>& on_host, int threads);
+// `observer` is told how far the scan of files without an index is, on rank 0.
+std::unique_ptr<Dataset> open_data(const Config& config, Comm& world, const std::vector<int>& on_host, int threads,
+                                   ScanObserver observer = {});
 
 }  // namespace hlat
