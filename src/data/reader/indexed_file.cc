@@ -14,7 +14,7 @@ IndexedFile::IndexedFile(InputFile file, std::unique_ptr<Index> index)
 
 void IndexedFile::watch() const {
   constexpr uint32_t kEvery = 1024;  // a look costs about as much as a read
-  if (reads_.fetch_add(1, std::memory_order_relaxed) % kEvery == 0) file_.check_unchanged();
+  if (reads_.fetch_add(1, std::memory_order_relaxed) % kEvery == kEvery - 1) file_.check_unchanged();
 }
 
 void IndexedFile::fail_changed() const {
