@@ -14,6 +14,7 @@
 #include "cli/exit_code.h"
 #include "cli/print.h"
 #include "cli/ranks.h"
+#include "cli/scan_shown.h"
 #include "config/resolve.h"
 #include "runtime/auto_micro_batch.h"
 #include "runtime/backends.h"
@@ -60,7 +61,7 @@ struct DataArgs {
 
 void run_data(const DataArgs& args) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const Dataset data(args.config.load().config, cores);
+  const Dataset data(args.config.load().config, cores, nullptr, shown_on_stderr());
   const DataBench bench = bench_data(data, args.threads > 0 ? args.threads : cores, args.seconds);
   if (args.json)
     fmt::print("{}\n", json_text(data_bench_json(bench), 2));

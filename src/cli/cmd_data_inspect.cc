@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "cli/config_warnings.h"
+#include "cli/scan_shown.h"
 #include "config/run_length.h"
 #include "data/inspect.h"
 
@@ -41,7 +42,7 @@ std::string walked_text(const DataReport& report, const TrainConfig& train) {
 
 void run(const Args& args) {
   const Config config = args.config.load().config;
-  const Dataset data(config, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  const Dataset data(config, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())), nullptr, shown_on_stderr());
   const std::vector<ShownRow> rows = show_rows(data, args.step, args.rows);
   const DataReport report = inspect_data(data, tokens_to_walk(args, config.train));
   std::vector<std::string> warnings = config_warnings(config);

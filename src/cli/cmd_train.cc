@@ -17,6 +17,7 @@
 #include "cli/print.h"
 #include "cli/ranks.h"
 #include "cli/run_guard.h"
+#include "cli/scan_shown.h"
 #include "comm/host_exchange.h"
 #include "config/print.h"
 #include "config/resolve.h"
@@ -46,6 +47,9 @@ std::string summary_text(const Config& config, const TrainSummary& s) {
   text += s.floor ? fmt::format(", floor {:.4f}: {:+.1f}%\n", *s.floor, 100.0 * (s.loss / *s.floor - 1.0)) : "\n";
   if (const auto& v = s.validation)
     text += fmt::format("  held out     loss {:.4f}, perplexity {:.2f}, {:.4f} bits per byte\n", v->loss, v->perplexity, v->bits_per_byte);
+  if (s.validation && s.validation->sets.size() > 1)
+    for (const SetLoss& set : s.validation->sets)
+      text += fmt::format("    {:<10} loss {:.4f}, {:.4f} bits per byte\n", set.name, set.loss, set.bits_per_byte);
   text += fmt::format("  speed        {}\n", speed_text(s.tokens_per_s, s.mfu, s.hfu, s.timed_steps));
   text += fmt::format("  memory       planned {}, used {}; process resident {}{}\n", format_bytes(s.planned.total()),
                       format_bytes(s.used.total()), format_bytes(s.resident),
@@ -69,6 +73,8 @@ nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s,
     put_number(j, "val_loss", v->loss);
     put_number(j, "val_ppl", v->perplexity);
     put_number(j, "val_bpb", v->bits_per_byte);
+    j["val_losses"] = nlohmann::ordered_json::object();  // by source
+    for (const SetLoss& set : v->sets) put_number(j["val_losses"], set.name.c_str(), set.loss);
   }
   j.update({{"data_wait_s", s.data_wait_s},
             {"documents", s.ledger.documents()},
@@ -149,7 +155,7 @@ int run_rank(const Args& args, const Config& given, Config config, Session& sess
   const auto backend = make_backend(config.device, session.place());
   const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
   start.begin(leads ? "opening the data: reading or making the document indices" : "opening the data, after rank 0");
-  const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads);
+  const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads, shown_on_stderr());
   if (config.train.epochs > 0) start.begin("counting the tokens of the data, for train.epochs");
   config = with_steps(std::move(config), data.get(), session.world(), threads);
   start.begin("connecting the groups of ranks and planning");

@@ -112,7 +112,7 @@ void fields(Visit& v, OptimConfig& c) {
 template <class Visit>
 void fields(Visit& v, SourceConfig& c) {
   v("name", c.name, "how stages and reports call it; empty: by its path", optional_text());
-  v("path", c.path, "files of documents, a pattern such as c4/*.jsonl.zst; relative to where hlat is started", Limits{});
+  v("path", c.path, "files of documents: a pattern such as c4/**/*.jsonl.zst, or a folder; relative to where hlat is started", Limits{});
   v("weight", c.weight, "share of the tokens, relative to the other sources", range(0, 1e12));
   v("field", c.field, "key or column that holds the text", Limits{});
   v("separator", c.separator, "what stands between the documents of a text file: line, blank_line or a text; empty: a file is a document",
@@ -135,7 +135,7 @@ void fields(Visit& v, DataConfig& c) {
   v("stages", c.stages, "later weights of the sources, in the order of their start", Limits{});
   v("validation", c.validation, "share of the documents held out, chosen by their content", range(0, 0.5));
   v("validate_every", c.validate_every, "steps between evaluations of the held-out documents; 0: only at the end", range(0, kMaxCount));
-  v("validate_rows", c.validate_rows, "sequences of an evaluation; auto: train.global_batch", auto_or(1, 16777216));
+  v("validate_rows", c.validate_rows, "sequences of an evaluation, for each source; auto: train.global_batch", auto_or(1, 16777216));
   v("bos", c.bos, "put the tokenizer's begin-of-text token before each document", Limits{});
   v("eos", c.eos, "text of the token that ends a document; empty: as the tokenizer's file says", optional_text());
   v("workers", c.workers, "threads of a rank that read and tokenize; auto: one for every four of device.threads", auto_or(1, 1024));

@@ -247,7 +247,8 @@ void data_rules(Checker& check, const Config& c) {
   source_rules(check, c);
   stage_rules(check, c);
   check.rule({"data.validate_every", "data.validation"}, [&]() -> std::string {
-    return d.validate_every == 0 || d.validation > 0 ? "" : "needs data.validation above 0: no document is held out";
+    const bool files = std::any_of(d.sources.begin(), d.sources.end(), [](const SourceConfig& s) { return !s.validation.empty(); });
+    return d.validate_every == 0 || d.validation > 0 || files ? "" : "needs data.validation above 0: no document is held out";
   });
   check.rule({"data.validate_rows", "train.micro_batch", "parallel.dp"}, [&]() -> std::string {
     const int64_t unit = c.train.micro_batch * std::max<int64_t>(1, c.parallel.dp);

@@ -1,7 +1,9 @@
 #include "data/dataset.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/format.h"
@@ -33,24 +35,58 @@ double largest_share(const std::vector<Segment>& segments, size_t source) {
   return share;
 }
 
+// What is to be said of files with bad documents or breaks; of a few of them when there are many.
+std::vector<std::string> bad_files(const FileSource& source) {
+  constexpr size_t kShown = 8;
+  std::vector<std::string> list;
+  uint64_t more = 0, documents = 0;
+  for (const auto& f : source.files()) {
+    const FileReport& report = f->report();
+    if (report.bad == 0 && !report.broken) continue;
+    if (list.size() < kShown)
+      list.push_back(describe_bad(report));
+    else
+      ++more, documents += report.bad;
+  }
+  if (more > 0)
+    list.push_back(fmt::format("source {}: {} more files have bad documents, {} in all, or are broken", source.name(), more, documents));
+  return list;
+}
+
+std::string what_is_wrong(const FileSource& source) {
+  std::string text;
+  for (const std::string& file : bad_files(source)) text += "\n" + file;
+  return text;
+}
+
+// The most that a config can have.
+int64_t validation_sets(const Config& c) {
+  const int64_t held_out = c.data.validation > 0 ? std::max<int64_t>(1, static_cast<int64_t>(c.data.sources.size())) : 0;
+  return held_out +
+         std::count_if(c.data.sources.begin(), c.data.sources.end(), [](const SourceConfig& s) { return !s.validation.empty(); });
+}
+
 }  // namespace
 
 std::string DatasetFacts::save() const {
   nlohmann::json list = nlohmann::json::array();
-  for (const Source& s : sources) list.push_back({{"files", s.files}, {"held_out", s.held_out}});
+  for (const Source& s : sources) list.push_back({{"files", s.files}, {"held_out", s.held_out}, {"validation_files", s.validation_files}});
   return list.dump();
 }
 
 DatasetFacts DatasetFacts::parse(std::string_view text) try {
   DatasetFacts facts;
-  for (const nlohmann::json& j : nlohmann::json::parse(text)) facts.sources.push_back({j.at("files"), j.at("held_out")});
+  for (const nlohmann::json& j : nlohmann::json::parse(text))
+    facts.sources.push_back({j.at("files"), j.at("held_out"), j.at("validation_files")});
   return facts;
 } catch (const nlohmann::json::exception& e) {
   fail("the facts about the data cannot be read: {}", e.what());
 }
 
-Dataset::Dataset(const Config& config, int threads, const DatasetFacts* verified)
-    : loader_{.workers = config.data.workers > 0 ? static_cast<int>(config.data.workers) : std::clamp(threads / 4, 1, 16),
+Dataset::Dataset(const Config& config, int threads, const DatasetFacts* verified, ScanObserver observer)
+    : observer_(std::move(observer)),
+      open_files_(std::make_shared<reader::OpenFiles>()),
+      loader_{.workers = config.data.workers > 0 ? static_cast<int>(config.data.workers) : std::clamp(threads / 4, 1, 16),
               .prefetch = config.data.prefetch},
       vocab_(config.model.vocab),
       lanes_(config.train.global_batch),
@@ -61,6 +97,7 @@ Dataset::Dataset(const Config& config, int threads, const DatasetFacts* verified
     tokenizer_ = loaded_.get();
     choose_special(d);
     open_files(d, threads, verified);
+    observer_ = {};
   } else if (d.embedded) {
     corpus_ = std::make_unique<EmbeddedCorpus>(d.seed);
     tokenizer_ = &corpus_->tokenizer();
@@ -90,23 +127,72 @@ void Dataset::choose_special(const DataConfig& d) {
 void Dataset::open_files(const DataConfig& d, int threads, const DatasetFacts* verified) {
   HLAT_CHECK(verified == nullptr || verified->sources.size() == d.sources.size(), "facts of {} sources for {}", verified->sources.size(),
              d.sources.size());
+  std::vector<FoundFiles> train, validation(d.sources.size());
+  std::set<uint64_t> only_validated;
+  for (size_t i = 0; i < d.sources.size(); ++i) {
+    train.push_back(find_files(d.sources[i].path));
+    if (!d.sources[i].validation.empty()) validation[i] = find_files(d.sources[i].validation);
+    for (const FoundFile& f : validation[i].files) only_validated.insert(f.stamp.inode);
+  }
+  for (size_t i = 0; i < d.sources.size(); ++i) {
+    const size_t left_out = std::erase_if(train[i].files, [&](const FoundFile& f) { return only_validated.contains(f.stamp.inode); });
+    if (train[i].files.empty()) fail<UsageError>("source {}: all of its files are named as files to validate on", d.sources[i].id());
+    if (left_out > 0)
+      train[i].remarks.push_back(fmt::format("{} of the files that {} names only validated on", left_out, left_out == 1 ? "is" : "are"));
+  }
+  remark_on_shared(train);
   for (size_t i = 0; i < d.sources.size(); ++i) {
     const SourceConfig& s = d.sources[i];
     const DatasetFacts::Source* known = verified == nullptr ? nullptr : &verified->sources[i];
-    ReaderOptions options{.field = s.field, .cache_dir = d.cache_dir, .bad_share = d.bad_share, .threads = threads, .work = &work_};
-    const std::vector<std::string> paths = match_files(s.path);
-    if (known != nullptr && known->files.size() != paths.size())
-      fail("source {}: {} files match {}, but {} did in the process that opened them first: they changed during start-up", s.id(),
-           paths.size(), s.path, known->files.size());
-    std::vector<std::unique_ptr<DocumentFile>> files;
-    for (size_t f = 0; f < paths.size(); ++f) {
-      if (known != nullptr) options.verified = known->files[f];
-      files.push_back(open_documents(paths[f], options));
-    }
-    sources_.push_back(std::make_unique<FileSource>(s.id(), std::move(files), *tokenizer_, special_));
-    if (sources_.back()->documents() == 0) fail("source {}: there is no document in {}", s.id(), s.path);
+    sources_.push_back(open_source(d, s, s.path, std::move(train[i]), known == nullptr ? nullptr : &known->files, threads));
+    validation_files_.push_back(nullptr);
+    if (!s.validation.empty())
+      validation_files_.back() =
+          open_source(d, s, s.validation, std::move(validation[i]), known == nullptr ? nullptr : &known->validation_files, threads);
     held_out_.push_back(known != nullptr ? known->held_out : count_held_out(*sources_.back(), d.validation));
   }
+}
+
+std::unique_ptr<FileSource> Dataset::open_source(const DataConfig& d, const SourceConfig& s, const std::string& path, FoundFiles found,
+                                                 const std::vector<uint64_t>* verified, int threads) {
+  if (verified != nullptr && verified->size() != found.files.size())
+    fail("source {}: {} files match {}, but {} did in the process that opened them first: they changed during start-up", s.id(),
+         found.files.size(), path, verified->size());
+  for (const std::string& remark : found.remarks) remarks_.push_back(fmt::format("source {}: {}", s.id(), remark));
+  const ReaderOptions options{.field = s.field,
+                              .cache_dir = d.cache_dir,
+                              .bad_share = d.bad_share,
+                              .threads = threads,
+                              .separator = s.separator,
+                              .allow_broken = d.allow_broken,
+                              .work = &work_,
+                              .files = open_files_};
+  auto files = open_all({.name = s.id(),
+                         .pattern = path,
+                         .files = std::move(found.files),
+                         .verified = verified == nullptr ? std::span<const uint64_t>() : std::span(*verified),
+                         .observer = observer_},
+                        options);
+  auto source = std::make_unique<FileSource>(s.id(), std::move(files), *tokenizer_, special_);
+  if (source->documents() == 0) fail<UsageError>("source {}: there is no document in {}{}", s.id(), path, what_is_wrong(*source));
+  if (source->documents() == source->empty())
+    fail<UsageError>("source {}: all of its {} documents in {} are empty: there is nothing to train on but end tokens", s.id(),
+                     source->documents(), path);
+  return source;
+}
+
+// A file in two sources is read for both, which their weights hardly mean.
+void Dataset::remark_on_shared(const std::vector<FoundFiles>& found) {
+  std::map<uint64_t, std::pair<size_t, const std::string*>> seen;
+  std::map<std::pair<size_t, size_t>, std::vector<const std::string*>> shared;
+  for (size_t i = 0; i < found.size(); ++i)
+    for (const FoundFile& f : found[i].files) {
+      const auto [first, fresh] = seen.emplace(f.stamp.inode, std::pair(i, &f.path));
+      if (!fresh) shared[{first->second.first, i}].push_back(&f.path);
+    }
+  for (const auto& [pair, files] : shared)
+    remarks_.push_back(fmt::format("sources {} and {} share {} file{}, which are read for both: {}{}", pair.first + 1, pair.second + 1,
+                                   files.size(), files.size() == 1 ? "" : "s", *files.front(), files.size() == 1 ? "" : ", ..."));
 }
 
 uint64_t Dataset::count_held_out(const FileSource& source, double share) {
@@ -119,7 +205,10 @@ uint64_t Dataset::count_held_out(const FileSource& source, double share) {
 
 DatasetFacts Dataset::facts() const {
   DatasetFacts facts;
-  for (size_t i = 0; i < sources_.size(); ++i) facts.sources.push_back({.files = sources_[i]->identity(), .held_out = held_out_[i]});
+  for (size_t i = 0; i < sources_.size(); ++i)
+    facts.sources.push_back({.files = sources_[i]->identity(),
+                             .held_out = held_out_[i],
+                             .validation_files = validation_files_[i] ? validation_files_[i]->identity() : std::vector<uint64_t>()});
   return facts;
 }
 
@@ -133,24 +222,36 @@ void Dataset::make_mixtures(const Config& config) {
     train_.seed = d.seed;
   }
   train_.validation = d.validation;
-  if (d.validation <= 0) return;
-  // Held-out rows stay the same through all stages: the sources' own weights decide. A source with nothing held out cannot take part.
-  std::vector<double> weights(train_.sources.size(), 1.0);
-  for (size_t i = 0; i < sources_.size(); ++i) weights[i] = held_out_[i] == 0 ? 0 : d.sources[i].weight;
-  if (std::all_of(weights.begin(), weights.end(), [](double w) { return w == 0; }))
-    fail("data.validation = {} holds out none of the documents; give a larger share", d.validation);
-  validation_ = train_;
-  validation_.segments = {{1, shares(weights)}};
-  validation_.split = Split::validation;
-  validation_.cut_share = 1;  // rows begin with a document where there are enough of them
+  make_validation_sets(d);
+}
+
+// Sets and weights stay the same through all stages: the sources' own weights decide. The two sets of a source share its weight.
+void Dataset::make_validation_sets(const DataConfig& d) {
+  for (size_t i = 0; i < train_.sources.size(); ++i) {
+    const bool files = !corpus_ && validation_files_[i], held_out = d.validation > 0 && (corpus_ || held_out_[i] > 0);
+    const double weight = (corpus_ ? 1 : d.sources[i].weight) / (files && held_out ? 2 : 1);
+    if (held_out) {
+      Mixture m = single_source(*train_.sources[i], d.seed);
+      m.validation = d.validation;
+      m.split = Split::validation;
+      m.cut_share = 1;  // rows begin with a document where there are enough of them
+      validation_sets_.push_back({train_.names[i] + (files ? "/held_out" : ""), weight, std::move(m)});
+    }
+    if (files) validation_sets_.push_back({train_.names[i], weight, single_source(*validation_files_[i], d.seed)});
+  }
+  if (d.validation > 0 && validation_sets_.empty())
+    fail<UsageError>("data.validation = {} holds out none of the documents; give a larger share", d.validation);
+  double sum = 0;
+  for (const ValidationSet& set : validation_sets_) sum += set.weight;
+  for (ValidationSet& set : validation_sets_) set.weight = sum > 0 ? set.weight / sum : 1.0 / static_cast<double>(validation_sets_.size());
 }
 
 // A source with nothing left to train on would be searched for ever.
 void Dataset::check_split() const {
   for (size_t i = 0; i < sources_.size(); ++i)
     if (held_out_[i] == sources_[i]->documents())
-      fail("source {}: data.validation = {} holds out all of its {} documents; give a smaller share, or more documents",
-           sources_[i]->name(), train_.validation, held_out_[i]);
+      fail<UsageError>("source {}: data.validation = {} holds out all of its {} documents; give a smaller share, or more documents",
+                       sources_[i]->name(), train_.validation, held_out_[i]);
 }
 
 DataIdentity Dataset::identity() const {
@@ -172,18 +273,23 @@ std::string Dataset::describe() const {
   if (corpus_) return text + "\nsource embedded: tiny stories without end";
   for (size_t i = 0; i < sources_.size(); ++i) {
     const FileSource& s = *sources_[i];
-    text += fmt::format("\nsource {}: {} file{}, {} documents ({} held out), {}", s.name(), s.files().size(),
-                        s.files().size() == 1 ? "" : "s", s.documents(), held_out_[i], format_bytes(s.bytes()));
+    text += fmt::format("\nsource {}: {} file{}, {} documents ({} held out{}), {}", s.name(), s.files().size(),
+                        s.files().size() == 1 ? "" : "s", s.documents(), held_out_[i],
+                        s.empty() > 0 ? fmt::format(", {} empty", s.empty()) : "", format_bytes(s.bytes()));
+    if (const auto& v = validation_files_[i])
+      text += fmt::format("\n  validated on: {} file{}, {} documents, {}", v->files().size(), v->files().size() == 1 ? "" : "s",
+                          v->documents(), format_bytes(v->bytes()));
   }
   return text;
 }
 
 std::vector<std::string> Dataset::warnings() const {
   std::vector<std::string> list = tokenizer_->warnings();
+  list.insert(list.end(), remarks_.begin(), remarks_.end());
   for (size_t i = 0; i < sources_.size(); ++i) {
-    for (const auto& f : sources_[i]->files()) {
-      if (f->report().bad > 0) list.push_back(describe_bad(f->report()));
-    }
+    for (const FileSource* s : {sources_[i].get(), validation_files_[i].get()})
+      if (s != nullptr)
+        for (std::string& text : bad_files(*s)) list.push_back(std::move(text));
     const double share = largest_share(train_.segments, i);
     const auto step = static_cast<uint64_t>(share * static_cast<double>(lanes_ * seq_len_));
     // A token is rarely longer than this many bytes, so a source with more of them need not be tokenized to know.
@@ -196,22 +302,22 @@ std::vector<std::string> Dataset::warnings() const {
                         "give more text, or a smaller train.global_batch or train.seq_len",
                         sources_[i]->name(), tokens, step));
     }
-    if (validates() && held_out_[i] == 0)
-      list.push_back(fmt::format("source {}: none of its {} documents is held out, so it is not validated", sources_[i]->name(),
-                                 sources_[i]->documents()));
+    if (train_.validation > 0 && held_out_[i] == 0)
+      list.push_back(fmt::format("source {}: none of its {} documents is held out, so it is not validated{}", sources_[i]->name(),
+                                 sources_[i]->documents(), validation_files_[i] ? " on any but its own files" : ""));
   }
   return list;
 }
 
 int64_t validate_rows(const Config& config) {
-  if (config.data.validation <= 0) return 0;
+  if (validation_sets(config) == 0) return 0;
   return config.data.validate_rows > 0 ? config.data.validate_rows : config.train.global_batch;
 }
 
 size_t loader_bytes(const Config& config) {
   const int64_t dp = std::max<int64_t>(1, config.parallel.dp), width = config.train.seq_len + 1;
   return Loader::row_bytes(config.train.global_batch / dp, config.train.seq_len, {.workers = 1, .prefetch = config.data.prefetch}) +
-         static_cast<size_t>(validate_rows(config) / dp * width) * sizeof(int32_t);
+         static_cast<size_t>(validation_sets(config) * validate_rows(config) / dp * width) * sizeof(int32_t);
 }
 
 }  // namespace hlat

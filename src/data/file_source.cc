@@ -94,7 +94,7 @@ class FileReader : public DocumentReader {
     const int64_t vocab = source_.tokenizer_.vocab_size();
     for (const int32_t id : ids)
       if (id < 0 || id >= vocab)
-        fail("{}: document {} has token {}, but the tokenizer's vocabulary has {}", file.report().path, index, id, vocab);
+        fail<UsageError>("{}: document {} has token {}, but the tokenizer's vocabulary has {}", file.report().path, index, id, vocab);
     return end == size ? 0 : end;
   }
 
@@ -114,6 +114,8 @@ FileSource::FileSource(std::string name, std::vector<std::unique_ptr<DocumentFil
   for (const auto& f : files_) {
     starts_.push_back(starts_.back() + f->documents());
     identity_.push_back(f->fingerprint());
+    bytes_ += f->report().bytes;
+    empty_ += f->report().empty;
   }
 }
 
@@ -127,12 +129,6 @@ FileSource::Place FileSource::place(uint64_t document) const {
 uint64_t FileSource::hash(uint64_t document) const {
   const Place p = place(document);
   return p.file->hash(p.document);
-}
-
-uint64_t FileSource::bytes() const {
-  uint64_t sum = 0;
-  for (const auto& f : files_) sum += f->report().bytes;
-  return sum;
 }
 
 uint64_t FileSource::text_bytes(uint64_t document) const {

@@ -32,12 +32,13 @@ class FileSource : public DocumentSource {
   uint64_t documents() const override { return starts_.back(); }
   uint64_t hash(uint64_t document) const override;
   uint64_t size(uint64_t document) const override;
-  uint64_t bytes() const override;
+  uint64_t bytes() const override { return bytes_; }
   std::unique_ptr<DocumentReader> reader() const override;
   std::vector<uint64_t> identity() const override { return identity_; }
   std::string part_name(size_t part) const override { return files_[part]->report().path; }
 
   const std::vector<std::unique_ptr<DocumentFile>>& files() const { return files_; }
+  uint64_t empty() const { return empty_; }                   // documents without text
   uint64_t text_bytes(uint64_t document) const;               // 0 for tokens
   void read_text(uint64_t document, std::string& out) const;  // nothing for tokens
 
@@ -53,6 +54,7 @@ class FileSource : public DocumentSource {
   std::vector<std::unique_ptr<DocumentFile>> files_;
   std::vector<uint64_t> starts_;  // first document of each file; then the number of all
   std::vector<uint64_t> identity_;
+  uint64_t bytes_ = 0, empty_ = 0;
   const Tokenizer& tokenizer_;
   SpecialTokens special_;
 };

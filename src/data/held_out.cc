@@ -25,10 +25,10 @@ size_t bytes_of_targets(const Tokenizer& tokenizer, const SpecialTokens& special
 
 }  // namespace
 
-HeldOutRows::HeldOutRows(const Dataset& data, int64_t rows, Part own) : seq_len_(data.identity().seq_len) {
+HeldOutRows::HeldOutRows(const Dataset& data, const ValidationSet& set, int64_t rows, Part own) : seq_len_(data.identity().seq_len) {
   HLAT_CHECK(own.begin >= 0 && own.count > 0 && own.end() <= rows, "rows [{}, {}) of {}", own.begin, own.end(), rows);
-  Lanes lanes(data.validation(), rows, seq_len_);
-  Readers readers(data.validation());
+  Lanes lanes(set.mixture, rows, seq_len_);
+  Readers readers(set.mixture);
   std::vector<int32_t> row(static_cast<size_t>(seq_len_) + 1);
   for (int64_t r = own.begin; r < own.end(); ++r) {
     std::vector<RowPart> parts;

@@ -1,5 +1,5 @@
-// A rank's share of the held-out rows. Each row is the first of its own lane over the held-out documents, so it starts with a document,
-// and rows are the same in every run, stage and layout. They are read once, when this is made.
+// A rank's share of the rows of a validation set. Each row is the first of its own lane over the set's documents, so it starts with a
+// document, and rows are the same in every run, stage and layout. They are read once, when this is made.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace hlat {
 class HeldOutRows : public BatchSource {
  public:
   // The `own` of `rows` rows (validate_rows of the config).
-  HeldOutRows(const Dataset& data, int64_t rows, Part own);
+  HeldOutRows(const Dataset& data, const ValidationSet& set, int64_t rows, Part own);
 
   void read(int64_t first, Batch& batch) override;
   int64_t rows() const { return static_cast<int64_t>(tokens_.size()) / (seq_len_ + 1); }  // own

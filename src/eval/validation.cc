@@ -34,16 +34,36 @@ double mean_loss(Executor& executor, int64_t rows, BatchSource* source) {
   return sum / static_cast<double>(rows * config.train.seq_len);
 }
 
+// Ranks that read no batches learn from the first of all how many sets there are and what they weigh.
 Validation::Validation(const Config& config, const Dataset* data, const Mesh& mesh) : rows_(validate_rows(config)) {
-  if (data == nullptr) return;
-  held_out_.emplace(*data, rows_, part_of(rows_, mesh.coord().dp, mesh.shape().dp));
-  bytes_ = sum_over(mesh.along(Axis::dp), static_cast<double>(held_out_->target_bytes()));
+  const bool first = mesh.coord().dp == 0 && mesh.coord().pp == 0 && mesh.coord().tp == 0;
+  const double count = sum_over(mesh, first ? static_cast<double>(data->validation_sets().size()) : 0.0);
+  sets_.resize(static_cast<size_t>(count));
+  for (size_t i = 0; i < sets_.size(); ++i) {
+    Set& set = sets_[i];
+    set.weight = sum_over(mesh, first ? data->validation_sets()[i].weight : 0.0);
+    if (data == nullptr) continue;
+    const ValidationSet& documents = data->validation_sets()[i];
+    set.name = documents.name;
+    set.own_rows.emplace(*data, documents, rows_, part_of(rows_, mesh.coord().dp, mesh.shape().dp));
+    set.bytes = sum_over(mesh.along(Axis::dp), static_cast<double>(set.own_rows->target_bytes()));
+  }
 }
 
 ValidationResult Validation::run(Executor& executor) {
-  const double loss = mean_loss(executor, rows_, held_out_ ? &*held_out_ : nullptr);
   const auto tokens = static_cast<double>(rows_ * executor.config().train.seq_len);
-  return {.loss = loss, .perplexity = std::exp(loss), .bits_per_byte = loss * tokens / std::numbers::ln2 / bytes_};
+  ValidationResult result;
+  result.loss = 0;
+  double bytes_per_token = 0;
+  for (Set& set : sets_) {
+    const double loss = mean_loss(executor, rows_, set.own_rows ? &*set.own_rows : nullptr);
+    result.loss += set.weight * loss;
+    bytes_per_token += set.weight * set.bytes / tokens;
+    if (set.own_rows) result.sets.push_back({set.name, loss, loss * tokens / std::numbers::ln2 / set.bytes});
+  }
+  result.perplexity = std::exp(result.loss);
+  result.bits_per_byte = result.loss / std::numbers::ln2 / bytes_per_token;
+  return result;
 }
 
 }  // namespace hlat

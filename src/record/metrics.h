@@ -7,6 +7,9 @@
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/file.h"
 
@@ -29,6 +32,7 @@ struct StepMetrics {
   double comm_wait_s = 0;  // the part of it that computation waited for
   // Of the held-out documents after this step; none: not looked at, not written.
   std::optional<double> val_loss = {}, val_ppl = {}, val_bpb = {};  // bpb: bits per byte of text
+  std::vector<std::pair<std::string, double>> val_losses = {};      // by source, where there are several
 };
 
 // Calls visit(name, value) for every field that is recorded, step and tokens aside, in the order of the record.
@@ -49,6 +53,7 @@ void scalars(const StepMetrics& m, const Visit& visit) {
   if (m.val_loss) visit("val_loss", *m.val_loss);
   if (m.val_ppl) visit("val_ppl", *m.val_ppl);
   if (m.val_bpb) visit("val_bpb", *m.val_bpb);
+  for (const auto& [source, loss] : m.val_losses) visit(("val_loss/" + source).c_str(), loss);
 }
 
 // object[name] = value. JSON has no number that is not finite: such a value is null there, and "not_finite" says which it is.

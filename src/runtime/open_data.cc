@@ -21,7 +21,7 @@ std::string broadcast_text(Comm& group, std::string text) {
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_data(const Config& config, Comm& world, const std::vector<int>& on_host, int threads) {
+std::unique_ptr<Dataset> open_data(const Config& config, Comm& world, const std::vector<int>& on_host, int threads, ScanObserver observer) {
   const MeshShape shape = mesh_shape(config.parallel);
   std::vector<int> readers;
   for (const int rank : on_host)
@@ -32,7 +32,7 @@ std::unique_ptr<Dataset> open_data(const Config& config, Comm& world, const std:
   const auto group = world.split(reads ? readers.front() : world.rank(), reads ? static_cast<int>(me - readers.begin()) : 0, "data");
   std::unique_ptr<Dataset> data;
   if (world.rank() != 0) world.barrier();
-  if (leads) data = std::make_unique<Dataset>(config, threads);
+  if (leads) data = std::make_unique<Dataset>(config, threads, nullptr, world.rank() == 0 ? std::move(observer) : ScanObserver());
   if (world.rank() == 0) world.barrier();
   if (!reads) return nullptr;
   const std::string facts = broadcast_text(*group, leads ? data->facts().save() : "");

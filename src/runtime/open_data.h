@@ -11,7 +11,9 @@
 namespace hlat {
 
 // Collective over `world`. on_host: the ranks on this host, in order. Null on a rank that reads no batches.
-std::unique_ptr<Dataset> open_data(const Config& config, Comm& world, const std::vector<int>& on_host, int threads);
+// `observer` is told how far the scan of files without an index is, on rank 0.
+std::unique_ptr<Dataset> open_data(const Config& config, Comm& world, const std::vector<int>& on_host, int threads,
+                                   ScanObserver observer = {});
 
 // `config` with train.steps known where train.epochs gives the length of the run: rank 0, which reads batches, counts the tokens of the
 // documents that are trained on. Collective over `world`.

@@ -79,7 +79,7 @@ class Trainer {
         executed_flops_(sum_over(mesh_, setup.plan.executed_flops())),
         peak_flops_(sum_over(mesh_, setup.peak_flops)) {
     HLAT_CHECK((setup.data != nullptr) == setup.model.executor().reads_batches(), "data is for the ranks that read batches");
-    if (config.data.validation > 0) validation_.emplace(config, setup.data, mesh_);
+    if (validate_rows(config) > 0) validation_.emplace(config, setup.data, mesh_);
     if (setup.data == nullptr) return;
     const Part own = part_of(config.train.global_batch, mesh_.coord().dp, mesh_.shape().dp);
     batches_ = std::make_unique<TrainBatches>(*setup.data, own, state.data);
@@ -101,6 +101,8 @@ class Trainer {
     if (validates) {
       const ValidationResult v = *(validated_ = validation_->run(setup_.model.executor()));
       m.val_loss = v.loss, m.val_ppl = v.perplexity, m.val_bpb = v.bits_per_byte;
+      if (v.sets.size() > 1)
+        for (const SetLoss& set : v.sets) m.val_losses.emplace_back(set.name, set.loss);
     }
     // Comes back when all ranks have done this step, and passed its checks.
     const int end = max_over(mesh_, setup_.end_signal ? setup_.end_signal() : 0);

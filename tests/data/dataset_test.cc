@@ -13,6 +13,7 @@
 #include "data/ledger.h"
 #include "data/token_count.h"
 #include "data/train_batches.h"
+#include "support/documents.h"
 #include "support/memory_source.h"
 #include "support/message_of.h"
 #include "support/temp_dir.h"
@@ -100,15 +101,18 @@ TEST_F(DatasetTest, TheSplitIsByContentInEveryFile) {
   const Dataset data(config, 1);
   EXPECT_GT(data.facts().sources[0].held_out, 0u);
   EXPECT_EQ(data.facts().sources[0].held_out, data.facts().sources[1].held_out);
-  EXPECT_TRUE(data.validates());
-  EXPECT_EQ(data.validation().split, Split::validation);
+  ASSERT_EQ(data.validation_sets().size(), 2u);
   const DataReport report = inspect_data(data, 20000);
-  Lanes lanes(data.validation(), 2, 32);
-  Readers readers(data.validation());
-  std::vector<int32_t> row(33);
-  std::vector<RowPart> parts;
-  for (int r = 0; r < 20; ++r) lanes.read_row(r % 2, readers, row.data(), &parts);
-  for (const RowPart& p : parts) EXPECT_TRUE(is_validation(data.files()[p.source]->hash(p.document), 0.2));
+  for (size_t s = 0; s < 2; ++s) {
+    const Mixture& mixture = data.validation_sets()[s].mixture;
+    EXPECT_EQ(mixture.split, Split::validation);
+    Lanes lanes(mixture, 2, 32);
+    Readers readers(mixture);
+    std::vector<int32_t> row(33);
+    std::vector<RowPart> parts;
+    for (int r = 0; r < 20; ++r) lanes.read_row(r % 2, readers, row.data(), &parts);
+    for (const RowPart& p : parts) EXPECT_TRUE(is_validation(data.files()[s]->hash(p.document), 0.2));
+  }
   EXPECT_GT(report.repeats, 0u) << "two files with the same stories";
   EXPECT_EQ(report.tokens, static_cast<uint64_t>(report.rows * 32));
 }
@@ -221,6 +225,96 @@ TEST_F(DatasetTest, WhatCannotWorkIsRefusedAndNamed) {
             std::string::npos);
   dir.write("empty.jsonl", "");
   EXPECT_NE(message([&](Config& c) { c.data.sources[0].path = dir.path("empty.jsonl"); }).find("empty.jsonl"), std::string::npos);
+}
+
+// Bad input is for the user to mend: exit code 2.
+TEST_F(DatasetTest, BadInputIsAUsageError) {
+  dir.write("bad.jsonl", "{\"text\": \"fine\"}\nnot json\n{\"text\": 5}\n");
+  dir.write("empty.jsonl", "");
+  const std::vector<std::function<void(Config&)>> edits = {
+      [&](Config& c) { c.data.sources[0].path = dir.path("none*"); },
+      [&](Config& c) { c.data.sources[0].path = dir.path("empty.jsonl"); },
+      [](Config& c) { c.data.sources[0].field = "body"; },
+      [](Config& c) { c.data.validation = 1e-9; },
+      [&](Config& c) { c.data.sources[0].path = dir.path("bad.jsonl"), c.data.bad_share = 0; },
+      [&](Config& c) { c.data.sources[0].validation = dir.path("a.jsonl"); },
+  };
+  for (size_t i = 0; i < edits.size(); ++i) {
+    Config c = config;
+    edits[i](c);
+    EXPECT_THROW(Dataset(c, 1), UsageError) << i;
+  }
+}
+
+TEST_F(DatasetTest, ASourceWithoutADocumentSaysWhy) {
+  dir.write("one.jsonl", "\n{\"story\": \"a\"}\n");
+  const std::string text = message([&](Config& c) { c.data.sources[0].path = dir.path("one.jsonl"); });
+  EXPECT_EQ(text,
+            "source a: there is no document in one.jsonl\none.jsonl: 1 of 1 documents are bad\n"
+            "  one.jsonl:2: no field \"text\"; it has story");
+}
+
+TEST_F(DatasetTest, OnlyEmptyTextsAreRefusedAndSomeAreCounted) {
+  dir.write("e.jsonl", "{\"text\": \"\"}\n{\"text\": \"\"}\n");
+  EXPECT_EQ(message([&](Config& c) { c.data.sources[0].path = dir.path("e.jsonl"); }),
+            "source a: all of its 2 documents in e.jsonl are empty: there is nothing to train on but end tokens");
+  dir.write("e.jsonl", "{\"text\": \"\"}\n{\"text\": \"some\"}\n");
+  config.data.sources[0].path = dir.path("e.jsonl");
+  EXPECT_NE(Dataset(config, 1).describe().find("2 documents (0 held out, 1 empty)"), std::string::npos);
+}
+
+TEST_F(DatasetTest, ABrokenFileIsRefusedUnlessAllowed) {
+  const std::string whole = test::zstd(sample_lines(EmbeddedCorpus(5), 0, 2000));
+  config.data.sources[0].path = dir.write("cut.jsonl.zst", whole.substr(0, whole.size() / 10));
+  const std::string text = message_of([&] { const Dataset data(config, 1); });
+  EXPECT_NE(text.find("cut.jsonl.zst: the file is broken"), std::string::npos) << text;
+  EXPECT_NE(text.find("of text ("), std::string::npos) << "how much is lost: " << text;
+  EXPECT_NE(text.find("data.allow_broken=true"), std::string::npos) << text;
+  dir.write("cut.jsonl.zst", test::zstd(sample_lines(EmbeddedCorpus(5), 0, 200)) + whole.substr(0, whole.size() / 2));
+  config.data.allow_broken = true;
+  const Dataset data(config, 1);
+  EXPECT_GE(data.files()[0]->documents(), 200u);
+  ASSERT_EQ(data.warnings().size(), 1u);
+  EXPECT_NE(data.warnings()[0].find("the file is broken"), std::string::npos);
+}
+
+TEST_F(DatasetTest, OneFileInTwoSourcesOrByTwoNamesIsTold) {
+  std::filesystem::create_symlink(dir.path("a.jsonl"), dir.path("a2.jsonl"));
+  config.data.sources[0].path = dir.path("a*.jsonl");
+  config.data.sources[1].path = dir.path("[ab].jsonl");
+  const Dataset data(config, 1);
+  EXPECT_EQ(data.files()[0]->documents(), 60u) << "counted once";
+  ASSERT_EQ(data.warnings().size(), 2u);
+  EXPECT_NE(data.warnings()[0].find("sources 1 and 2 share 1 file"), std::string::npos) << data.warnings()[0];
+  EXPECT_NE(data.warnings()[1].find("found twice and read once: " + dir.path("a2.jsonl") + " is "), std::string::npos)
+      << data.warnings()[1];
+}
+
+// Files of their own are validated on and never trained on, also where the source's pattern names them.
+TEST_F(DatasetTest, ValidationFilesAreASetOfTheirOwn) {
+  const EmbeddedCorpus corpus(5);
+  dir.write("b_val.jsonl", sample_lines(corpus, 500, 20));
+  config.data.sources[1].path = dir.path("b*.jsonl");
+  config.data.sources[1].validation = dir.path("b_val.jsonl");
+  const Dataset data(config, 1);
+  EXPECT_EQ(data.files()[1]->documents(), 40u);
+  ASSERT_NE(data.validation_files()[1], nullptr);
+  EXPECT_EQ(data.validation_files()[0], nullptr);
+  EXPECT_EQ(data.validation_files()[1]->documents(), 20u);
+  ASSERT_EQ(data.validation_sets().size(), 1u);
+  EXPECT_EQ(data.validation_sets()[0].name, "b");
+  EXPECT_EQ(validate_rows(config), 4);
+  const DatasetFacts facts = DatasetFacts::parse(data.facts().save());
+  EXPECT_EQ(Dataset(config, 1, &facts).facts(), facts);
+
+  config.data.validation = 0.2;
+  const Dataset both(config, 1);
+  ASSERT_EQ(both.validation_sets().size(), 3u);
+  EXPECT_EQ(both.validation_sets()[0].name, "a");
+  EXPECT_EQ(both.validation_sets()[1].name, "b/held_out");
+  EXPECT_EQ(both.validation_sets()[2].name, "b");
+  EXPECT_EQ(both.validation_sets()[0].weight, 0.75);
+  EXPECT_EQ(both.validation_sets()[2].weight, 0.125);
 }
 
 TEST_F(DatasetTest, AllDocumentsHeldOutIsRefused) {

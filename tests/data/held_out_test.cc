@@ -31,14 +31,14 @@ class HeldOutTest : public testing::Test {
 
 TEST_F(HeldOutTest, RowsAndBytesDoNotDependOnTheRanks) {
   const Dataset data(config, 1);
-  HeldOutRows whole(data, kRows, {.begin = 0, .count = kRows});
+  HeldOutRows whole(data, data.validation_sets()[0], kRows, {.begin = 0, .count = kRows});
   Batch all(kRows, kT), two(2, kT);
   whole.read(0, all);
   for (const int64_t dp : {1, 2, 4}) {
     std::vector<int32_t> inputs, targets;
     size_t bytes = 0;
     for (int64_t r = 0; r < dp; ++r) {
-      HeldOutRows own(data, kRows, part_of(kRows, r, dp));
+      HeldOutRows own(data, data.validation_sets()[0], kRows, part_of(kRows, r, dp));
       EXPECT_EQ(own.rows(), kRows / dp);
       for (int64_t first = 0; first < own.rows(); first += 2) {
         own.read(first, two);
@@ -60,8 +60,8 @@ TEST_F(HeldOutTest, RowsAndBytesDoNotDependOnTheRanks) {
 TEST_F(HeldOutTest, BytesAreThoseOfTheTextBehindTheTargets) {
   const Dataset data(config, 1);
   const FileSource& source = *data.files()[0];
-  Lanes lanes(data.validation(), kRows, kT);
-  Readers readers(data.validation());
+  Lanes lanes(data.validation_sets()[0].mixture, kRows, kT);
+  Readers readers(data.validation_sets()[0].mixture);
   size_t expected = 0;
   for (int64_t r = 0; r < kRows; ++r) {
     std::vector<int32_t> row(kT + 1);
@@ -78,17 +78,17 @@ TEST_F(HeldOutTest, BytesAreThoseOfTheTextBehindTheTargets) {
     }
     expected -= data.tokenizer().decode(std::span(row).first(1)).size();  // no target
   }
-  EXPECT_EQ(HeldOutRows(data, kRows, {.begin = 0, .count = kRows}).target_bytes(), expected);
+  EXPECT_EQ(HeldOutRows(data, data.validation_sets()[0], kRows, {.begin = 0, .count = kRows}).target_bytes(), expected);
 }
 
 TEST_F(HeldOutTest, WrongUseIsRefused) {
   const Dataset data(config, 1);
-  HeldOutRows rows(data, kRows, {.begin = 2, .count = 2});
+  HeldOutRows rows(data, data.validation_sets()[0], kRows, {.begin = 2, .count = 2});
   Batch one(1, kT), longer(1, kT + 1);
   EXPECT_THROW(rows.read(2, one), CheckFailed);
   EXPECT_THROW(rows.read(-1, one), CheckFailed);
   EXPECT_THROW(rows.read(0, longer), CheckFailed);
-  EXPECT_THROW(HeldOutRows(data, kRows, {.begin = 7, .count = 2}), CheckFailed);
+  EXPECT_THROW(HeldOutRows(data, data.validation_sets()[0], kRows, {.begin = 7, .count = 2}), CheckFailed);
 }
 
 }  // namespace

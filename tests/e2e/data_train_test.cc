@@ -126,7 +126,7 @@ TEST_F(CliData, RefusesWithTheRightCode) {
   const std::vector<Case> cases = {
       {{"model.vocab=1000"}, 2, "model.vocab = 1000: the tokenizer"}, {{"data.stages[0].weights=less:1"}, 2, "no source is called less"},
       {{"data.sources[0].path=" + dir.path("none*")}, 2, "none*"},    {{"data.eos=<none>"}, 2, "data.eos = <none>"},
-      {{"data.validate_rows=3"}, 2, "must be a multiple of 2"},       {{"data.sources[0].field=body"}, 1, "body"},
+      {{"data.validate_rows=3"}, 2, "must be a multiple of 2"},       {{"data.sources[0].field=body"}, 2, "body"},
   };
   for (const Case& c : cases) {
     const RunResult r = train(c.words);

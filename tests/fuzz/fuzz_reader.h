@@ -61,9 +61,10 @@ inline void read_everything(const DocumentFile& file) {
   }
 }
 
-inline void open_and_read(const std::string& path) {
+inline void open_and_read(const std::string& path, const std::string& separator = "") {
   try {
-    read_everything(*open_documents(path, {.cache_dir = folder() + "/cache", .bad_share = 1.0}));
+    read_everything(
+        *open_documents(path, {.cache_dir = folder() + "/cache", .bad_share = 1.0, .separator = separator, .allow_broken = true}));
   } catch (const Error&) {
   }
   std::filesystem::remove_all(folder() + "/cache");

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -181,6 +183,16 @@ TEST(RunFolder, OneRunAtATime) {
     EXPECT_EQ(read_text(folder.path / "config.yaml"), "first");
   }
   EXPECT_NO_THROW(RunFolder(folder.path, "second", false));
+}
+
+TEST(Metrics, LossesOfSourcesHaveTheirNames) {
+  StepMetrics m;
+  m.val_loss = m.val_ppl = m.val_bpb = 2;
+  m.val_losses = {{"web", 1.5}, {"books/held_out", 2.5}};
+  std::map<std::string, double> seen;
+  scalars(m, [&](const char* name, double value) { seen[name] = value; });
+  EXPECT_EQ(seen["val_loss/web"], 1.5);
+  EXPECT_EQ(seen["val_loss/books/held_out"], 2.5);
 }
 
 }  // namespace

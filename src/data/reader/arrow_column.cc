@@ -11,6 +11,8 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "data/reader/byte_stream.h"
+#include "data/reader/field_list.h"
 #include "data/reader/table_column.h"
 
 namespace hlat::reader {
@@ -69,6 +71,11 @@ class ArrowFile final : public arrow::io::RandomAccessFile {
   }
 
   void forget() { ranges_.clear(); }
+  uint64_t read_to() const {
+    uint64_t to = 0;
+    for (const Range& r : ranges_) to = std::max(to, r.offset + static_cast<uint64_t>(r.bytes));
+    return to;
+  }
   std::optional<uint64_t> place_of(std::string_view data) const {
     for (const Range& r : ranges_) {
       if (data.data() < r.data || data.data() + data.size() > r.data + r.bytes) continue;
@@ -172,9 +179,9 @@ bool is_text(const arrow::DataType& type) {
 // The place of the column in the schema; an Error that lists what there is.
 int find_column(const arrow::Schema& schema, const std::string& field, const std::string& path) {
   const int column = schema.GetFieldIndex(field);
-  if (column < 0) fail("{}: no column \"{}\"; it has {}", path, field, fmt::join(schema.field_names(), ", "));
+  if (column < 0) fail<UsageError>("{}: no column \"{}\"; it has {}", path, field, field_list(field, schema.field_names()));
   const auto type = schema.field(column)->type();
-  if (!is_text(*type)) fail("{}: column \"{}\" is {}, not text", path, field, type->ToString());
+  if (!is_text(*type)) fail<UsageError>("{}: column \"{}\" is {}, not text", path, field, type->ToString());
   return column;
 }
 
@@ -193,7 +200,7 @@ arrow::Status guarded(const Call& call) {
 class ArrowColumn : public TableColumn {
  public:
   ArrowColumn(const InputFile& file, std::string field)
-      : path_(file.path()), field_(std::move(field)), file_(std::make_shared<ArrowFile>(file)) {}
+      : path_(file.path()), field_(std::move(field)), size_(file.size()), file_(std::make_shared<ArrowFile>(file)) {}
 
   std::optional<TableBatch> next() override {
     if (ended_) return std::nullopt;
@@ -202,9 +209,10 @@ class ArrowColumn : public TableColumn {
     if (!status.ok()) {
       ended_ = true;
       batch = TableBatch();
-      batch.broken = status.ToString();
+      batch.broken = status.ToString() + lost_behind(good_to_, size_);
     }
     if (ended_ && batch.broken.empty()) return std::nullopt;
+    batch.read_to = good_to_;
     return batch;
   }
 
@@ -228,6 +236,7 @@ class ArrowColumn : public TableColumn {
     ARROW_RETURN_NOT_OK(column->Validate());
     ARROW_RETURN_NOT_OK(texts_of(*column, batch.texts));
     batch.owner = rows;
+    good_to_ = std::max(good_to_, file_->read_to());
     find_place(*column, batch);
     return arrow::Status::OK();
   }
@@ -248,6 +257,8 @@ class ArrowColumn : public TableColumn {
 
   std::string path_;
   std::string field_;
+  uint64_t size_;
+  uint64_t good_to_ = 0;  // what was read before came out good
   std::shared_ptr<ArrowFile> file_;
   bool open_ = false;
   bool ended_ = false;

@@ -50,12 +50,12 @@ struct LastBlock {
 class BlocksFile final : public IndexedFile {
  public:
   BlocksFile(InputFile file, std::unique_ptr<Index> index) : IndexedFile(std::move(file), std::move(index)) {
-    release_data();  // only its name is watched from here
+    this->file().release();  // only its name is watched from here
   }
 
   void text_part(uint64_t document, uint64_t begin, uint64_t bytes, std::string& out) const override {
     watch();
-    const IndexEntry& e = entry(document);
+    const IndexEntry e = entry(document);
     begin = std::min<uint64_t>(begin, e.length);
     copy(e.offset + begin, std::min(bytes, e.length - begin), out);
     if (begin + out.size() < e.length) out.resize(out.size() - unfinished_bytes(out));
@@ -66,17 +66,14 @@ class BlocksFile final : public IndexedFile {
 
  private:
   void copy(uint64_t offset, uint64_t bytes, std::string& out) const {
+    thread_local std::vector<IndexBlock> blocks;
     out.clear();
-    const auto blocks = index().blocks();
-    auto block = std::upper_bound(blocks.begin(), blocks.end(), offset, [](uint64_t at, const IndexBlock& b) { return at < b.text; });
-    while (out.size() < bytes) {
+    if (bytes == 0) return;
+    index().blocks_of(offset, bytes, blocks);
+    for (const IndexBlock& block : blocks) {
       const uint64_t at = offset + out.size();
-      if (block == blocks.begin() || at >= (block - 1)->text + (block - 1)->length) fail_changed();
-      const std::string& text = decode(*(block - 1));
-      const uint64_t from = at - (block - 1)->text;
-      out.append(text, from, bytes - out.size());
-      if (block == blocks.end()) break;
-      ++block;
+      if (at < block.text || at >= block.text + block.length) fail_changed();
+      out.append(decode(block), at - block.text, bytes - out.size());
     }
     if (out.size() < bytes) fail_changed();
   }
@@ -85,12 +82,11 @@ class BlocksFile final : public IndexedFile {
     thread_local LastBlock last;
     const uint64_t key = hash_pair(hash_pair(index().header().body_hash, index().header().digest), block.offset);
     if (last.key == key && !last.text.empty()) return last.text;
-    last.stored.resize(block.stored);
     last.text.resize(block.length);
     last.key = 0;
-    index().file().read_exactly(block.offset, last.stored.data(), block.stored);
+    index().read_block(block, last.stored);
     const size_t n = ZSTD_decompressDCtx(last.z.get(), last.text.data(), last.text.size(), last.stored.data(), last.stored.size());
-    if (n != block.length) fail("the index {} of {} is damaged at byte {}: remove it", index().file().path(), file().path(), block.offset);
+    if (n != block.length) fail("the index {} of {} is damaged at byte {}: remove it", index().path(), file().path(), block.offset);
     last.key = key;
     return last.text;
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace hlat::reader {
 
@@ -15,7 +16,28 @@ bool CompressedInput::refill() {
   return filled_ > 0;
 }
 
+std::string lost_behind(uint64_t offset, uint64_t size) {
+  if (offset >= size) return ": the file ends there, and does not say how much is missing";
+  return fmt::format(": {} of its {} bytes ({:.1f}%) are lost", size - offset, size,
+                     100.0 * static_cast<double>(size - offset) / static_cast<double>(size));
+}
+
 namespace {
+
+class PlainStream final : public ByteStream {
+ public:
+  explicit PlainStream(const InputFile& file) : file_(file) {}
+  size_t read(char* out, size_t bytes) override {
+    const size_t n = file_.read(offset_, out, bytes);
+    offset_ += n;
+    return n;
+  }
+  uint64_t consumed() const override { return offset_; }
+
+ private:
+  const InputFile& file_;
+  uint64_t offset_ = 0;
+};
 
 class GzipStream final : public ByteStream {
  public:
@@ -33,6 +55,7 @@ class GzipStream final : public ByteStream {
     while (z_.avail_out > 0 && !done_) step();
     return wanted - z_.avail_out;
   }
+  uint64_t consumed() const override { return input_.offset() - z_.avail_in; }
 
  private:
   // Decodes some, or goes to the next member, or ends.
@@ -67,7 +90,7 @@ class GzipStream final : public ByteStream {
 
   void end(const char* problem) {
     done_ = true;
-    if (*problem) broken_ = fmt::format("the gzip data {} at byte {} of {}", problem, input_.offset() - z_.avail_in, input_.file_size());
+    if (*problem) broken_ = fmt::format("the gzip data {} at byte {}{}", problem, consumed(), lost_behind(consumed(), input_.file_size()));
   }
 
   CompressedInput input_;
@@ -91,6 +114,7 @@ class ZstdStream final : public ByteStream {
     while (output.pos < bytes && !done_) step(output);
     return output.pos;
   }
+  uint64_t consumed() const override { return input_.offset() - (in_.size - in_.pos); }
 
  private:
   void step(ZSTD_outBuffer& output) {
@@ -98,19 +122,32 @@ class ZstdStream final : public ByteStream {
       if (!input_.refill()) return end(in_frame_ ? "ends early" : "");
       in_ = {input_.data(), input_.filled(), 0};
     }
+    if (!in_frame_ && in_.pos < in_.size) begin_frame();
     const size_t before = output.pos;
     const size_t status = ZSTD_decompressStream(z_.get(), &output, &in_);
     if (ZSTD_isError(status)) return end(ZSTD_getErrorName(status));
     in_frame_ = status != 0;
+    frame_text_ += output.pos - before;
     // A full output may leave decoded bytes inside the decoder; ask again before reading on.
     pending_ = in_frame_ && output.pos == output.size && output.pos > before;
   }
 
+  // A frame mostly says how much text it holds.
+  void begin_frame() {
+    const unsigned long long size = ZSTD_getFrameContentSize(input_.data() + in_.pos, in_.size - in_.pos);
+    frame_size_ = size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR ? 0 : size;
+    frame_text_ = 0;
+  }
+
   void end(const char* problem) {
     done_ = true;
-    if (*problem)
-      broken_ =
-          fmt::format("the zstd data is broken ({}) at byte {} of {}", problem, input_.offset() - (in_.size - in_.pos), input_.file_size());
+    if (!*problem) return;
+    broken_ = fmt::format("the zstd data is broken ({}) at byte {}", problem, consumed());
+    if (in_frame_ && frame_size_ > frame_text_)
+      broken_ += fmt::format(": {} of {} of text ({:.1f}%) are lost", format_bytes(frame_size_ - frame_text_), format_bytes(frame_size_),
+                             100.0 * static_cast<double>(frame_size_ - frame_text_) / static_cast<double>(frame_size_));
+    else
+      broken_ += lost_behind(consumed(), input_.file_size());
   }
 
   struct Free {
@@ -119,6 +156,8 @@ class ZstdStream final : public ByteStream {
   CompressedInput input_;
   std::unique_ptr<ZSTD_DStream, Free> z_;
   ZSTD_inBuffer in_{nullptr, 0, 0};
+  uint64_t frame_size_ = 0;  // text of the frame; 0: not known
+  uint64_t frame_text_ = 0;  // of that decoded
   bool in_frame_ = false;
   bool pending_ = false;
   bool done_ = false;
@@ -126,7 +165,13 @@ class ZstdStream final : public ByteStream {
 
 }  // namespace
 
-std::unique_ptr<ByteStream> open_gzip(const InputFile& file) { return std::make_unique<GzipStream>(file); }
-std::unique_ptr<ByteStream> open_zstd(const InputFile& file) { return std::make_unique<ZstdStream>(file); }
+std::unique_ptr<ByteStream> open_stream(const InputFile& file, Compression compression) {
+  switch (compression) {
+    case Compression::gzip: return std::make_unique<GzipStream>(file);
+    case Compression::zstd: return std::make_unique<ZstdStream>(file);
+    case Compression::none: break;
+  }
+  return std::make_unique<PlainStream>(file);
+}
 
 }  // namespace hlat::reader

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +22,9 @@ struct FileReport {
   uint64_t documents = 0;  // good ones
   uint64_t bytes = 0;      // of their text, or 4 per token
   uint64_t bad = 0;
-  std::vector<BadDocument> examples;  // the first few of the bad
+  std::vector<BadDocument> examples;       // the first few of the bad
+  uint64_t empty = 0;                      // documents without text
+  std::optional<BadDocument> broken = {};  // where and why the file cannot be read to its end, and how much is lost
 };
 
 class DocumentFile {
@@ -54,26 +57,32 @@ struct DataWork {
   uint64_t documents_walked = 0;  // whose hashes were looked at, one after the other
 };
 
+namespace reader {
+class OpenFiles;
+}
+
 struct ReaderOptions {
   std::string field = "text";  // of JSON objects and of table columns
   std::string cache_dir = {};  // where indices go; empty: next to the data, else a folder of the user's cache
   double bad_share = 0.01;     // more bad documents than this share (and more than a few) is an Error
   int threads = 1;             // of the scan
+  std::string separator = {};  // of the documents of a text file (reader/records.h); empty: a file is one document
+  bool allow_broken = false;   // take what can be read of a file that breaks off; false: that is an Error
   // Fingerprint of the file as another process of this machine found it: the index that has it is taken without hashing it once more, and
   // there is an Error when there is none.
   std::optional<uint64_t> verified = {};
-  DataWork* work = nullptr;  // counts here, where asked for
+  DataWork* work = nullptr;                       // counts here, where asked for
+  std::shared_ptr<reader::OpenFiles> files = {};  // whose descriptors are shared; null: the file has its own
+  std::function<void(uint64_t)> scanned = {};     // told about bytes of the file that were scanned, from any thread
 };
 
-// By name: .jsonl .jsonl.gz .jsonl.zst .txt (one document) .arrow .parquet .bin/.idx. An Error for anything else, with the list.
+// By the end of its name, as known_formats() lists them. An Error for anything else, with the list.
 std::unique_ptr<DocumentFile> open_documents(const std::string& path, const ReaderOptions& options);
 
-// The bad documents of a file, one "FILE:LINE: reason" a line, after a line that counts them.
+// The bad documents of a file, one "FILE:LINE: reason" a line, after a line that counts them, and where it is broken.
 std::string describe_bad(const FileReport& report);
-// An Error with that text when there are more bad documents than `share` of all (a few are always allowed, unless it is 0).
-void check_bad_share(const FileReport& report, double share);
-
-// Files that a pattern such as "c4/*.jsonl.zst" names, sorted; an Error when there is none.
-std::vector<std::string> match_files(const std::string& pattern);
+// An Error with that text when the file is broken, unless that is allowed, and when there are more bad documents than the share of
+// all (a few are always allowed, unless it is 0).
+void check_report(const FileReport& report, const ReaderOptions& options);
 
 }  // namespace hlat

@@ -7,13 +7,15 @@
 #include <string>
 
 #include "data/reader/index.h"
+#include "data/reader/new_file.h"
 #include "data/reader/scan_part.h"
 
 namespace hlat::reader {
 
 class IndexWriter {
  public:
-  IndexWriter(std::string path, const IndexKey& key);  // Error when the folder cannot be written
+  // Error when the folder cannot be written. Without a path the index is made in memory, and image() ends it.
+  IndexWriter(std::string path, const IndexKey& key);
   ~IndexWriter();
   IndexWriter(const IndexWriter&) = delete;
   IndexWriter& operator=(const IndexWriter&) = delete;
@@ -23,23 +25,26 @@ class IndexWriter {
   void set_layout(Layout layout, uint64_t detail = 0);
   // An index made by another process meanwhile stays; both have the same content.
   void publish();
+  std::string image();
 
   uint64_t lines() const { return lines_; }
   const IndexHeader& header() const { return header_; }
   const std::vector<BadDocument>& examples() const { return examples_; }
+  bool broken() const { return broken_.has_value(); }
 
  private:
-  class Output;
   void append_body();
+  void complete();
 
   std::string path_;
   IndexHeader header_;
   uint64_t lines_ = 0;
   uint64_t text_ = 0;  // in blocks so far
   std::vector<BadDocument> examples_;
-  std::unique_ptr<Output> main_;
-  std::unique_ptr<Output> entries_;
-  std::unique_ptr<Output> blocks_;
+  std::optional<BadDocument> broken_;
+  std::unique_ptr<NewFile> main_;
+  std::unique_ptr<NewFile> entries_;
+  std::unique_ptr<NewFile> blocks_;
 };
 
 }  // namespace hlat::reader

@@ -12,24 +12,19 @@ namespace hlat::reader {
 IndexedFile::IndexedFile(InputFile file, std::unique_ptr<Index> index)
     : file_(std::move(file)), index_(std::move(index)), report_(index_->report(file_.path())) {}
 
-const IndexEntry& IndexedFile::entry(uint64_t document) const {
-  HLAT_CHECK(document < index_->entries().size(), "document {} of {} in {}", document, index_->entries().size(), file_.path());
-  return index_->entries()[document];
-}
-
 void IndexedFile::watch() const {
   constexpr uint32_t kEvery = 1024;  // a look costs about as much as a read
-  if (reads_.fetch_add(1, std::memory_order_relaxed) % kEvery == 0) file_.check_unchanged();
+  if (reads_.fetch_add(1, std::memory_order_relaxed) % kEvery == kEvery - 1) file_.check_unchanged();
 }
 
 void IndexedFile::fail_changed() const {
   file_.check_unchanged();
-  fail("{} does not have the content that its index {} has: changed while it was in use, or damaged", file_.path(), index_->file().path());
+  fail("{} does not have the content that its index {} has: changed while it was in use, or damaged", file_.path(), index_->path());
 }
 
 void IndexedFile::text(uint64_t document, std::string& out) const {
   watch();
-  const IndexEntry& e = entry(document);
+  const IndexEntry e = entry(document);
   fetch(e, out);
   if (hash_content(out) != e.hash) fail_changed();
 }
@@ -46,7 +41,7 @@ void IndexedFile::text_part(uint64_t document, uint64_t begin, uint64_t bytes, s
     std::string text;
   };
   thread_local Whole whole;
-  const IndexEntry& e = entry(document);
+  const IndexEntry e = entry(document);
   if (whole.text.size() != e.length || whole.hash != e.hash) {
     whole.hash = e.hash;
     text(document, whole.text);
@@ -59,12 +54,38 @@ void IndexedFile::text_part(uint64_t document, uint64_t begin, uint64_t bytes, s
     whole = {};
 }
 
-void IndexedFile::part_of_file(uint64_t offset, uint64_t length, uint64_t begin, uint64_t bytes, std::string& out) const {
-  file_.check_unchanged();  // a part has no hash of its own
+void IndexedFile::part_of_file(const IndexEntry& entry, uint64_t length, uint64_t begin, uint64_t bytes, std::string& out) const {
+  const uint32_t touched = file_.check_unchanged();
+  check_range(entry.offset, length);
+  if (touched > 0) check_touched_text(entry, length, touched);
   begin = std::min(begin, length);
   out.resize(std::min(bytes, length - begin));
-  file_.read_exactly(offset + begin, out.data(), out.size());
+  file_.read_exactly(entry.offset + begin, out.data(), out.size());
   if (begin + out.size() < length) out.resize(out.size() - unfinished_bytes(out));
+}
+
+// Once for each touch that a thread meets.
+void IndexedFile::check_touched_text(const IndexEntry& entry, uint64_t length, uint32_t touched) const {
+  struct Checked {
+    uint64_t hash = 0;
+    uint64_t file = 0;
+    uint32_t touched = 0;
+    bool operator==(const Checked&) const = default;
+  };
+  thread_local Checked checked;
+  const Checked now{entry.hash, fingerprint(), touched};
+  if (checked == now) return;
+  uint64_t hash = kHashStart;
+  std::vector<char> piece(kHashPiece);
+  uint64_t at = 0;
+  do {
+    const auto n = static_cast<size_t>(std::min<uint64_t>(piece.size(), length - at));
+    file_.read_exactly(entry.offset + at, piece.data(), n);
+    hash = hash_piece(hash, {piece.data(), n});
+    at += n;
+  } while (at < length);
+  if (hash != entry.hash) fail_changed();
+  checked = now;
 }
 
 namespace {
@@ -75,7 +96,8 @@ class InPlaceFile final : public IndexedFile {
   InPlaceFile(InputFile file, std::unique_ptr<Index> index) : IndexedFile(std::move(file), std::move(index)) {}
 
   void text_part(uint64_t document, uint64_t begin, uint64_t bytes, std::string& out) const override {
-    part_of_file(entry(document).offset, entry(document).length, begin, bytes, out);
+    const IndexEntry e = entry(document);
+    part_of_file(e, e.length, begin, bytes, out);
   }
 
  protected:
@@ -100,7 +122,7 @@ class JsonLinesFile final : public IndexedFile {
     check_range(entry.offset, entry.stored);
     line.resize(entry.stored + kJsonPadding);
     file().read_exactly(entry.offset, line.data(), entry.stored);
-    const JsonText found = parser.parse({line.data(), entry.stored}, field_);
+    const JsonText found = parser.parse({line.data(), entry.stored}, field_, JsonStrings::taken);
     if (found.kind != JsonText::Kind::text) fail_changed();
     out = found.text;
     if (line.capacity() > kKeep) line = {};

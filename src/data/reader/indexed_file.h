@@ -29,7 +29,7 @@ class IndexedFile : public DocumentFile {
 
   const InputFile& file() const { return file_; }
   const Index& index() const { return *index_; }
-  const IndexEntry& entry(uint64_t document) const;
+  IndexEntry entry(uint64_t document) const { return index_->entry(document); }
   // Looks at the data file once in a while; before every read.
   void watch() const;
   [[noreturn]] void fail_changed() const;
@@ -37,11 +37,13 @@ class IndexedFile : public DocumentFile {
   void check_range(uint64_t offset, uint64_t bytes) const {
     if (offset > file_.size() || bytes > file_.size() - offset) fail_changed();
   }
-  // text_part of a text that stands in the data file as it is.
-  void part_of_file(uint64_t offset, uint64_t length, uint64_t begin, uint64_t bytes, std::string& out) const;
-  void release_data() { file_.release(); }
+  // text_part of a text that stands in the data file as it is. A part has no hash of its own: the file is looked at each time, and
+  // the whole text read once more when it was touched.
+  void part_of_file(const IndexEntry& entry, uint64_t length, uint64_t begin, uint64_t bytes, std::string& out) const;
 
  private:
+  void check_touched_text(const IndexEntry& entry, uint64_t length, uint32_t touched) const;
+
   InputFile file_;
   std::unique_ptr<Index> index_;
   FileReport report_;

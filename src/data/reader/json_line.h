@@ -16,13 +16,18 @@ struct JsonText {
   std::string reason;     // of a bad line
 };
 
+enum class JsonStrings : uint8_t { refused, taken };  // a value that is a string itself: the text
+
 // Not for several threads at once.
 class JsonLineParser {
  public:
   // kJsonPadding bytes behind the line must be readable.
-  JsonText parse(std::string_view line, std::string_view field);
+  JsonText parse(std::string_view line, std::string_view field, JsonStrings strings = JsonStrings::refused);
 
  private:
+  simdjson::error_code read(std::string_view line, simdjson::dom::element& value);
+
+  std::string shortened_;  // a line with numbers that simdjson does not take
   simdjson::dom::parser parser_;
 };
 

@@ -31,7 +31,7 @@ class TokenFile final : public IndexedFile {
   bool tokenized() const override { return true; }
   void tokens(uint64_t document, std::vector<int32_t>& out) const override {
     watch();
-    const IndexEntry& e = entry(document);
+    const IndexEntry e = entry(document);
     check_range(e.offset, e.stored);
     std::string bytes(e.stored, '\0');
     file().read_exactly(e.offset, bytes.data(), bytes.size());

@@ -19,7 +19,9 @@ constexpr size_t kChunk = 1 << 20;
 // A window over the file that moves forward and grows when a line does not fit.
 class Window {
  public:
-  Window(const InputFile& file, uint64_t begin) : file_(file), begin_(begin) { grow(kChunk); }
+  Window(const InputFile& file, uint64_t begin) : file_(file), begin_(begin) {
+    grow(static_cast<size_t>(std::min<uint64_t>(kChunk, file.size() - begin)));
+  }
 
   // The line that begins at `offset`, without its newline; nothing when it is longer than a document may be.
   std::optional<std::string_view> line(uint64_t offset) {
@@ -114,11 +116,13 @@ void scan_jsonl(const ScanJob& job) {
     if (at >= job.file.size()) return std::nullopt;
     const uint64_t begin = at;
     at += kRange;
+    job.advance(begin);
     return begin;
   };
   const auto work = [&](uint64_t begin) { return scan_range(job.file, job.options.field, begin); };
   const auto take = [&](const ScanPart& part) { take_part(job, part); };
   Pipeline(next, work, take).run(job.options.threads);
+  job.advance(job.file.size());
 }
 
 }  // namespace hlat::reader

@@ -59,18 +59,20 @@ T number_at(const char* p) {
 
 Lists read_header(const InputFile& idx) {
   char h[kHeader] = {};
-  if (idx.read(0, h, kHeader) < kHeader || std::memcmp(h, "MMIDIDX\0\0", 9) != 0) fail("{} is not a Megatron index", idx.path());
-  if (const auto version = number_at<uint64_t>(h + 9); version != 1) fail("{} has version {}, known is 1", idx.path(), version);
+  if (idx.read(0, h, kHeader) < kHeader || std::memcmp(h, "MMIDIDX\0\0", 9) != 0)
+    fail<UsageError>("{} is not a Megatron index", idx.path());
+  if (const auto version = number_at<uint64_t>(h + 9); version != 1) fail<UsageError>("{} has version {}, known is 1", idx.path(), version);
   Lists lists;
   lists.type = static_cast<TokenType>(h[17]);
-  if (token_bytes(lists.type) == 0) fail("{} has ids of type {}, which are not whole numbers", idx.path(), static_cast<int>(h[17]));
+  if (token_bytes(lists.type) == 0)
+    fail<UsageError>("{} has ids of type {}, which are not whole numbers", idx.path(), static_cast<int>(h[17]));
   lists.sequences = number_at<uint64_t>(h + 18);
   const auto list = number_at<uint64_t>(h + 26);
   lists.documents = list > 0 ? list - 1 : 0;
   const uint64_t most = idx.size() / 4;  // keeps the sums below from wrapping
   if (lists.sequences > most || list > most || kHeader + 12 * lists.sequences + 8 * list > idx.size())
-    fail("{} is cut short: {} sequences and {} documents do not fit its {} bytes", idx.path(), lists.sequences, lists.documents,
-         idx.size());
+    fail<UsageError>("{} is cut short: {} sequences and {} documents do not fit its {} bytes", idx.path(), lists.sequences, lists.documents,
+                     idx.size());
   lists.pointers = lists.lengths + 4 * lists.sequences;
   lists.firsts = lists.pointers + 8 * lists.sequences;
   return lists;
@@ -92,6 +94,7 @@ class DocumentScan {
                             .length = static_cast<uint32_t>(tokens_.size()),
                             .hash = hash_tokens(tokens_)});
     part.bytes += 4 * tokens_.size();
+    part.empty += tokens_.empty() ? 1 : 0;
   }
 
  private:
@@ -134,16 +137,40 @@ class DocumentScan {
   std::vector<int32_t> tokens_;
 };
 
+// Bytes that no sequence has belong to another .idx; sequences with more tokens than the .bin holds, to a .bin that was cut.
+void check_pair(const ScanJob& job, const Lists& lists) {
+  NumberList<int32_t> lengths(*job.second, lists.lengths);
+  NumberList<int64_t> pointers(*job.second, lists.pointers);
+  const uint64_t size = job.file.size(), each = token_bytes(lists.type);
+  uint64_t end = 0, all = 0;
+  for (uint64_t s = 0; s < lists.sequences; ++s) {
+    const int64_t length = lengths.at(s), pointer = pointers.at(s);
+    if (length < 0 || pointer < 0) continue;
+    all += static_cast<uint64_t>(length) * each;
+    end = std::max(end, static_cast<uint64_t>(pointer) + static_cast<uint64_t>(length) * each);
+  }
+  if (end < size)
+    fail<UsageError>("{} and {} do not belong together: the first has {} bytes, and the sequences of the second end at byte {}",
+                     job.file.path(), job.second->path(), size, end);
+  if (all <= size) return;
+  ScanPart cut;
+  cut.add_break(0, fmt::format("it ends at byte {}, and {} has sequences of {} bytes: {} of them ({:.1f}%) are lost", size,
+                               job.second->path(), all, all - size, 100.0 * static_cast<double>(all - size) / static_cast<double>(all)));
+  job.index.add(cut);
+}
+
 }  // namespace
 
-void scan_megatron(const ScanJob& job) {
+void scan_megatron(const ScanJob& job, Compression /*none*/) {
   const Lists lists = read_header(*job.second);
   job.index.set_layout(Layout::tokens, static_cast<uint64_t>(lists.type));
+  check_pair(job, lists);
   uint64_t at = 0;
   const auto next = [&]() -> std::optional<uint64_t> {
     if (at >= lists.documents) return std::nullopt;
     const uint64_t begin = at;
     at += kBatch;
+    job.advance(job.file.size() / (lists.documents + 1) * begin);
     return begin;
   };
   const auto work = [&](uint64_t begin) {

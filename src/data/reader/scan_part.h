@@ -17,7 +17,9 @@ constexpr size_t kExamples = 8;  // bad documents that are kept with line and re
 struct ScanPart {
   std::vector<IndexEntry> entries;
   std::vector<BadDocument> examples;  // lines from 1
+  std::optional<BadDocument> broken;
   uint64_t bad = 0;
+  uint64_t empty = 0;
   uint64_t lines = 0;
   uint64_t bytes = 0;
   // With Layout::blocks only. Entries lie in the part's text, blocks in its compressed bytes.
@@ -26,6 +28,7 @@ struct ScanPart {
 
   void add(uint64_t offset, uint64_t stored, std::string_view text);  // a document of text
   void add_bad(uint64_t line, std::string reason);
+  void add_break(uint64_t line, std::string reason);  // what follows in the file cannot be read
 };
 
 }  // namespace hlat::reader

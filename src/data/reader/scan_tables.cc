@@ -35,7 +35,7 @@ ScanPart scan_rows(const TableBatch& batch, Layout layout) {
     }
   }
   if (packer) packer->finish();
-  if (!batch.broken.empty()) part.add_bad(part.lines + 1, batch.broken);
+  if (!batch.broken.empty()) part.add_break(part.lines + 1, batch.broken);
   return part;
 }
 
@@ -45,6 +45,7 @@ bool scan_column(const ScanJob& job, TableColumn& column, Layout layout) {
   bool possible = true;
   const auto next = [&]() -> std::optional<TableBatch> {
     std::optional<TableBatch> batch = column.next();
+    if (batch) job.advance(batch->read_to);
     if (batch && layout == Layout::in_place && !batch->in_place && batch->broken.empty()) {
       possible = false;
       batch.reset();
@@ -59,12 +60,14 @@ bool scan_column(const ScanJob& job, TableColumn& column, Layout layout) {
 
 }  // namespace
 
-void scan_arrow(const ScanJob& job) {
+void scan_arrow(const ScanJob& job, Compression /*none*/) {
   if (scan_column(job, *open_arrow_column(job.file, job.options.field), Layout::in_place)) return;
   job.index.restart();
   scan_column(job, *open_arrow_column(job.file, job.options.field), Layout::blocks);
 }
 
-void scan_parquet(const ScanJob& job) { scan_column(job, *open_parquet_column(job.file, job.options.field), Layout::blocks); }
+void scan_parquet(const ScanJob& job, Compression /*none*/) {
+  scan_column(job, *open_parquet_column(job.file, job.options.field), Layout::blocks);
+}
 
 }  // namespace hlat::reader

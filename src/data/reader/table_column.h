@@ -20,7 +20,8 @@ struct TableBatch {
   bool in_place = false;
   const char* base = nullptr;
   uint64_t begin = 0;
-  std::string broken;  // not empty: the rows that follow cannot be read
+  uint64_t read_to = 0;  // of the file, about
+  std::string broken;    // not empty: the rows that follow cannot be read
 };
 
 class TableColumn {

@@ -1,4 +1,5 @@
-// A .txt file: one document, of any size. A byte order mark is not part of it. The scan checks UTF-8 and hashes piece by piece.
+// A .txt file without separators: one document, of any size. A byte order mark is not part of it. The scan checks UTF-8 and hashes piece by
+// piece.
 #include <simdjson.h>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ class WholeFile final : public IndexedFile {
     return index().header().bytes;
   }
   void text_part(uint64_t document, uint64_t begin, uint64_t bytes, std::string& out) const override {
-    part_of_file(entry(document).offset, length(document), begin, bytes, out);
+    part_of_file(entry(document), length(document), begin, bytes, out);
   }
 
  protected:
@@ -51,7 +52,7 @@ uint64_t first_bad_line(std::string_view text) {
 
 }  // namespace
 
-void scan_text(const ScanJob& job) {
+void scan_whole_text(const ScanJob& job) {
   job.index.set_layout(Layout::whole_file);
   const uint64_t begin = text_begin(job.file);
   std::vector<char> buffer(kCarry + kHashPiece);
@@ -64,6 +65,7 @@ void scan_text(const ScanJob& job) {
     const size_t n = static_cast<size_t>(std::min<uint64_t>(kHashPiece, job.file.size() - at));
     job.file.read_exactly(at, piece, n);
     at += n;
+    job.advance(at);
     hash = hash_piece(hash, {piece, n});
     std::string_view text(piece - carry, n + carry);
     carry = at < job.file.size() ? unfinished_bytes(text) : 0;

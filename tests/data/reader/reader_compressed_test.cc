@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/reader/blocks.h"
 #include "data/reader/document_file.h"
+#include "data/reader/match_files.h"
 #include "support/documents.h"
 #include "support/message_of.h"
 #include "support/temp_dir.h"
@@ -112,32 +113,36 @@ TEST_P(ReaderCompressed, WhatComesBeforeABreakIsKept) {
   const Texts texts = test::some_documents(300);
   const std::string whole = pack(test::json_lines(texts));
   for (const size_t size : {whole.size() / 2, whole.size() - 1, whole.size() * 9 / 10}) {
-    const auto file = open(whole.substr(0, size));
-    EXPECT_EQ(file->report().bad, 1u);
-    ASSERT_EQ(file->report().examples.size(), 1u);
-    EXPECT_GE(file->report().examples[0].line, file->documents());
-    EXPECT_NE(file->report().examples[0].reason.find("early"), std::string::npos) << file->report().examples[0].reason;
+    const std::string message = message_of([&] { open(whole.substr(0, size)); });
+    EXPECT_NE(message.find("the file is broken"), std::string::npos) << message;
+    EXPECT_NE(message.find("data.allow_broken=true"), std::string::npos) << message;
+    const auto file = open(whole.substr(0, size), {.allow_broken = true});
+    EXPECT_EQ(file->report().bad, 0u);
+    ASSERT_TRUE(file->report().broken);
+    EXPECT_GE(file->report().broken->line, file->documents());
+    EXPECT_NE(file->report().broken->reason.find("early"), std::string::npos) << file->report().broken->reason;
     const Texts found = test::read_all(*file);
     ASSERT_LE(found.size(), texts.size());
     EXPECT_TRUE(std::equal(found.begin(), found.end(), texts.begin()));
     EXPECT_GT(found.size(), texts.size() / 4);
   }
-  EXPECT_THROW(open(whole.substr(0, whole.size() / 2), {.bad_share = 0}), Error);
+  EXPECT_THROW(open(whole.substr(0, whole.size() / 2)), UsageError);
 }
 
 TEST_P(ReaderCompressed, DamageIsABreak) {
   const Texts texts = test::some_documents(300);
   std::string data = pack(test::json_lines(texts));
   for (size_t i = 0; i < 40; ++i) data[data.size() / 2 + i] = static_cast<char>(data[data.size() / 2 + i] ^ 0x5a);
-  const auto file = open(data, {.bad_share = 1.0});
-  EXPECT_GE(file->report().bad, 1u);
+  const auto file = open(data, {.bad_share = 1.0, .allow_broken = true});
+  ASSERT_TRUE(file->report().broken);
+  EXPECT_NE(file->report().broken->reason.find("%) are lost"), std::string::npos) << file->report().broken->reason;
   EXPECT_LT(file->documents(), texts.size());
-  const auto none = open("this is not compressed at all\n");
+  const auto none = open("this is not compressed at all\n", {.allow_broken = true});
   EXPECT_EQ(none->documents(), 0u);
-  EXPECT_EQ(none->report().bad, 1u);
-  const auto garbage = open(pack(test::json_lines({"one"})) + "garbage");
+  EXPECT_TRUE(none->report().broken);
+  const auto garbage = open(pack(test::json_lines({"one"})) + "garbage", {.allow_broken = true});
   EXPECT_EQ(test::read_all(*garbage), Texts{"one"});
-  EXPECT_EQ(garbage->report().bad, 1u);
+  EXPECT_TRUE(garbage->report().broken);
 }
 
 TEST_P(ReaderCompressed, EmptyFilesAreReported) {

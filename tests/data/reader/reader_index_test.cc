@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "data/reader/document_file.h"
 #include "data/reader/index.h"
+#include "data/reader/match_files.h"
 #include "support/documents.h"
 #include "support/message_of.h"
 #include "support/temp_dir.h"
@@ -224,6 +225,35 @@ TEST(ReaderChanged, AFileThatIsOverwrittenIsNamed) {
   EXPECT_EQ(text, "two");
 }
 
+// What docs/data.md promises: touching, or copying a file over itself, is no change.
+TEST(ReaderChanged, ATouchedFileIsTheSame) {
+  const TempDir dir;
+  for (const char* name : {"a.jsonl", "a.txt"}) {
+    const std::string content = test::json_lines(kTexts), path = dir.write(name, content);
+    const auto file = open_documents(path, {});
+    fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(5));
+    EXPECT_EQ(message_of_reading(*file), "no exception");
+    std::string part;
+    file->text_part(0, 0, 3, part);
+    EXPECT_EQ(part.size(), 3u);
+    fs::rename(dir.write("copy", content), path);
+    EXPECT_EQ(message_of_reading(*file), "no exception");
+    file->text_part(0, 0, 3, part);
+  }
+}
+
+// Neither its size nor the sampled bytes tell, and a part has no hash: the whole text is looked at once more.
+TEST(ReaderChanged, ATouchedTextWithOtherContentIsNamed) {
+  const TempDir dir;
+  const std::string path = dir.write("a.txt", std::string(1 << 20, 'a'));
+  const auto file = open_documents(path, {});
+  std::string part;
+  file->text_part(0, 0, 100, part);
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(80'000) << 'X';
+  fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(5));
+  EXPECT_NE(message_of([&] { file->text_part(0, 79'990, 100, part); }).find(path + " does not have the content"), std::string::npos);
+}
+
 TEST(ReaderOpen, NamesWhatItCannotOpen) {
   const TempDir dir;
   EXPECT_NE(message_of([&] { open_documents(dir.path("none.jsonl"), {}); }).find(dir.path("none.jsonl")), std::string::npos);
@@ -244,6 +274,41 @@ TEST(ReaderOpen, MatchesPatternsSorted) {
   EXPECT_EQ(match_files(dir.write("a[1].txt", "")), Texts{dir.path("a[1].txt")});
   EXPECT_EQ(message_of([&] { match_files(dir.path("*.zst")); }), "no file matches " + dir.path("*.zst"));
   EXPECT_EQ(message_of([&] { match_files(dir.path("none/*.zst")); }), "no file matches " + dir.path("none/*.zst"));
+}
+
+TEST(ReaderOpen, TwoStarsAreAnyDepthOfFolders) {
+  const TempDir dir;
+  fs::create_directories(dir.path("d/x/y"));
+  fs::create_directories(dir.path("d/.hidden"));
+  for (const char* name : {"d/a.jsonl", "d/x/b.jsonl", "d/x/y/c.jsonl", "d/x/y/c.txt", "d/.hidden/h.jsonl"}) dir.write(name, "");
+  fs::create_directory_symlink(dir.path("d"), dir.path("d/x/loop"));
+  EXPECT_EQ(match_files(dir.path("d/**/*.jsonl")), (Texts{dir.path("d/a.jsonl"), dir.path("d/x/b.jsonl"), dir.path("d/x/y/c.jsonl")}));
+  EXPECT_EQ(match_files(dir.path("**/y/*.jsonl")), Texts{dir.path("d/x/y/c.jsonl")});
+  EXPECT_EQ(match_files(dir.path("d/**/y/**")), (Texts{dir.path("d/x/y/c.jsonl"), dir.path("d/x/y/c.txt")}));
+  EXPECT_EQ(match_files(dir.path("d/*.jsonl")), Texts{dir.path("d/a.jsonl")});
+}
+
+TEST(ReaderOpen, AFolderIsAllDataFilesBelowIt) {
+  const TempDir dir;
+  fs::create_directories(dir.path("d/x"));
+  for (const char* name : {"d/b.jsonl", "d/x/a.txt.gz", "d/README.md", "d/.z.jsonl"}) dir.write(name, "");
+  for (const char* path : {"d", "d/"}) {
+    const FoundFiles found = find_files(dir.path(path));
+    ASSERT_EQ(found.files.size(), 2u);
+    EXPECT_EQ(fs::path(found.files[0].path).lexically_normal(), dir.path("d/b.jsonl"));
+    ASSERT_EQ(found.remarks.size(), 1u);
+    EXPECT_NE(found.remarks[0].find("README.md"), std::string::npos);
+  }
+  fs::create_directory(dir.path("none"));
+  EXPECT_EQ(message_of([&] { match_files(dir.path("none")); }), "no file matches " + dir.path("none"));
+}
+
+TEST(ReaderOpen, AFolderThatCannotBeReadSaysWhy) {
+  const TempDir dir;
+  fs::create_symlink("loop", dir.path("loop"));
+  const std::string text = message_of([&] { match_files(dir.path("l*p/*.jsonl")); });
+  EXPECT_EQ(text, "cannot look into the folder " + dir.path("loop/") + ": Too many levels of symbolic links");
+  EXPECT_THROW(match_files(dir.path("loop/*.jsonl")), UsageError);
 }
 
 }  // namespace

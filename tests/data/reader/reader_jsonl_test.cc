@@ -91,11 +91,21 @@ TEST(ReaderJsonl, NamesWhatIsBad) {
   EXPECT_EQ(reason_of("{\"text\": \"\\ud800\"}"), "malformed JSON: a broken escape in a string");
   EXPECT_EQ(reason_of("{\"text\": \"\xff\"}"), "invalid UTF-8");
   EXPECT_EQ(reason_of("{\"text\": \"a\", \"b\": \"\xc3\"}"), "invalid UTF-8");
-  EXPECT_EQ(reason_of("{\"body\": \"a\"}"), "no field \"text\"");
+  EXPECT_EQ(reason_of("{\"body\": \"a\", \"txt\": 1}"), "no field \"text\"; it has txt, body");  // the nearest first
+  EXPECT_EQ(reason_of("{}"), "no field \"text\"; it has none");
   EXPECT_EQ(reason_of("{\"text\": 7}"), "field \"text\" is a number, not a string");
   EXPECT_EQ(reason_of("{\"text\": null}"), "field \"text\" is null, not a string");
-  EXPECT_EQ(reason_of("[\"text\"]"), "not a JSON object but an array");
+  EXPECT_EQ(reason_of("[\"text\"]"), "not a JSON object but an array; a file that is one JSON array is read when its name ends in .json");
+  EXPECT_EQ(reason_of("["), "malformed JSON; a file that is one JSON array is read when its name ends in .json");
   EXPECT_EQ(reason_of("\"text\""), "not a JSON object but a string");
+}
+
+TEST(ReaderJsonl, IntegersAbove64BitsInOtherFieldsAreNoConcern) {
+  EXPECT_EQ(texts_of("{\"id\": 340282366920938463463374607431768211456, \"text\": \"a\"}\n"
+                     "{\"text\": \"b 123456789012345678901234567890\", \"n\": [-99999999999999999999, 0.12345678901234567890123]}\n"
+                     "{\"a\\\"1\": 18446744073709551616, \"text\": \"c\"}\n"),
+            (Texts{"a", "b 123456789012345678901234567890", "c"}));
+  EXPECT_EQ(reason_of("{\"text\": \"a\", \"n\": 099999999999999999999999}"), "malformed JSON") << "no number";
 }
 
 TEST(ReaderJsonl, StopsAboveTheAllowedShareWithFileAndLine) {

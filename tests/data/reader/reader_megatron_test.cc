@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/reader/document_file.h"
+#include "data/reader/match_files.h"
 #include "support/documents.h"
 #include "support/message_of.h"
 #include "support/temp_dir.h"
@@ -163,6 +164,26 @@ TEST(ReaderMegatron, AChangedIdxMakesTheIndexAnew) {
   pair.firsts = {0, 2};
   dir.write("a.idx", pair.idx());
   EXPECT_EQ(read_tokens(*open_documents(path, {})), (std::vector<Tokens>{{1, 2, 3}}));
+}
+
+TEST(ReaderMegatron, ABinWithMoreThanItsIdxSaysIsRefused) {
+  const TempDir dir;
+  Pair pair = make_pair_of<int32_t>({{1, 2}, {3}}, 4);
+  pair.bin += std::string(4, '\0');
+  const std::string path = pair.write(dir);
+  EXPECT_THROW(open_documents(path, {}), UsageError);
+  EXPECT_EQ(message_of([&] { open_documents(path, {}); }),
+            path + " and " + dir.path("a.idx") +
+                " do not belong together: the first has 16 bytes, and the sequences of the second end at byte 12");
+}
+
+TEST(ReaderMegatron, ACutBinIsBroken) {
+  const TempDir dir;
+  Pair pair = make_pair_of<int32_t>({{1, 2}, {3}, {4}}, 4);
+  pair.bin.resize(8);
+  const std::string path = pair.write(dir);
+  EXPECT_NE(message_of([&] { open_documents(path, {}); }).find("8 of them (50.0%) are lost"), std::string::npos);
+  EXPECT_EQ(read_tokens(*open_documents(path, {.allow_broken = true})), (std::vector<Tokens>{{1, 2}}));
 }
 
 TEST(ReaderMegatron, NoDocumentsIsReported) {

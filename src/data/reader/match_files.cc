@@ -1,0 +1,200 @@
+#include "data/reader/match_files.h"
+
+#include <dirent.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "data/reader/format.h"
+#include "data/reader/io_error.h"
+
+namespace hlat {
+namespace {
+
+using Names = std::vector<std::string>;
+
+// The patterns that the first {a,b} of a pattern stands for, and those of these.
+void expand_braces(const std::string& pattern, Names& out) {
+  const size_t open = pattern.find('{');
+  size_t close = std::string::npos;
+  std::vector<size_t> cuts = {open};  // the brackets and commas of this level
+  for (size_t i = open, depth = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '{') ++depth;
+    if (pattern[i] == ',' && depth == 1) cuts.push_back(i);
+    if (pattern[i] == '}' && --depth == 0) {
+      close = i;
+      break;
+    }
+  }
+  if (close == std::string::npos || cuts.size() == 1) {
+    out.push_back(pattern);
+    return;
+  }
+  cuts.push_back(close);
+  for (size_t i = 0; i + 1 < cuts.size(); ++i)
+    expand_braces(pattern.substr(0, open) + pattern.substr(cuts[i] + 1, cuts[i + 1] - cuts[i] - 1) + pattern.substr(close + 1), out);
+}
+
+bool is_pattern(const std::string& part) { return part.find_first_of("*?[\\") != std::string::npos; }
+
+struct Entry {
+  std::string name;
+  bool folder = false;  // a link to one is none
+};
+
+std::vector<Entry> entries_of(const std::string& folder) {
+  const auto close = [](DIR* open) { ::closedir(open); };
+  const std::unique_ptr<DIR, decltype(close)> dir(::opendir(folder.empty() ? "." : folder.c_str()), close);
+  if (!dir) {
+    if (errno == ENOENT || errno == ENOTDIR) return {};  // it has no files
+    reader::fail_io(errno, "cannot look into the folder " + folder);
+  }
+  std::vector<Entry> list;
+  while (const dirent* e = ::readdir(dir.get())) {
+    const std::string name = e->d_name;
+    if (name == "." || name == "..") continue;
+    bool is_folder = e->d_type == DT_DIR;
+    struct stat s {};
+    if (e->d_type == DT_UNKNOWN) is_folder = ::lstat((folder + name).c_str(), &s) == 0 && S_ISDIR(s.st_mode);
+    list.push_back({name, is_folder});
+  }
+  return list;
+}
+
+// Walks the parts of a pattern; `found` gets all names that exist.
+class Walk {
+ public:
+  Walk(const std::string& pattern, Names& found) : found_(found) {
+    size_t begin = 0;
+    for (size_t slash; (slash = pattern.find('/', begin)) != std::string::npos; begin = slash + 1)
+      parts_.push_back(pattern.substr(begin, slash - begin));
+    parts_.push_back(pattern.substr(begin));
+  }
+  void run() { go("", 0); }
+
+ private:
+  // `base` is empty or ends with a slash.
+  void go(const std::string& base, size_t part) {
+    const bool last = part + 1 == parts_.size();
+    const std::string& name = parts_[part];
+    if (name == "**") return go_deep(base, part);
+    if (!is_pattern(name)) {
+      struct stat s {};
+      if (!last) return go(base + name + "/", part + 1);
+      if (::lstat((base + name).c_str(), &s) == 0) found_.push_back(base + name);
+      return;
+    }
+    for (const Entry& e : entries_of(base)) {
+      if (::fnmatch(name.c_str(), e.name.c_str(), FNM_PERIOD) != 0) continue;
+      if (last)
+        found_.push_back(base + e.name);
+      else
+        go(base + e.name + "/", part + 1);
+    }
+  }
+  void go_deep(const std::string& base, size_t part) {
+    const bool last = part + 1 == parts_.size();
+    if (!last) go(base, part + 1);
+    for (const Entry& e : entries_of(base)) {
+      if (e.name.starts_with('.')) continue;
+      if (e.folder) go_deep(base + e.name + "/", part);
+      if (last && !e.folder) found_.push_back(base + e.name);
+    }
+  }
+
+  Names parts_;
+  Names& found_;
+};
+
+void files_below(const std::string& folder, Names& found, Names& others) {
+  for (const Entry& e : entries_of(folder + "/")) {
+    if (e.name.starts_with('.')) continue;
+    const std::string path = folder + (folder.ends_with('/') ? "" : "/") + e.name;
+    if (e.folder)
+      files_below(path, found, others);
+    else
+      (reader::find_format(e.name) != nullptr ? found : others).push_back(path);
+  }
+}
+
+// "a, b, c and 4 more".
+std::string some_of(const Names& names) {
+  constexpr size_t kShown = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i > 0 ? ", " : "") + names[i];
+  return names.size() > kShown ? fmt::format("{} and {} more", text, names.size() - kShown) : text;
+}
+
+Names matching(const std::string& path) {
+  std::string pattern = path;
+  if (const char* home = std::getenv("HOME"); home != nullptr && (pattern == "~" || pattern.starts_with("~/"))) pattern.replace(0, 1, home);
+  struct stat s {};
+  if (::stat(pattern.c_str(), &s) == 0) return {pattern};  // its name may have brackets
+  if (errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG) reader::fail_io(errno, "cannot look for " + path);
+  Names patterns, found;
+  expand_braces(pattern, patterns);
+  for (const std::string& p : patterns) Walk(p, found).run();
+  return found;
+}
+
+// "data*" names both files of a Megatron pair, which are one. The list is sorted.
+void drop_second_halves(Names& files) {
+  Names rest;
+  for (std::string& path : files) {
+    const bool half = path.ends_with(".idx") && std::binary_search(files.begin(), files.end(), path.substr(0, path.size() - 4) + ".bin");
+    if (!half) rest.push_back(path);
+  }
+  files = std::move(rest);
+}
+
+}  // namespace
+
+FoundFiles find_files(const std::string& path) {
+  Names files, others, twice;
+  for (std::string& name : matching(path)) {
+    struct stat s {};
+    if (::stat(name.c_str(), &s) == 0 && S_ISDIR(s.st_mode))
+      files_below(name, files, others);
+    else
+      files.push_back(std::move(name));
+  }
+  std::sort(files.begin(), files.end());
+  drop_second_halves(files);
+  FoundFiles found;
+  std::unordered_map<uint64_t, const std::string*> seen;
+  for (const std::string& name : files) {
+    struct stat s {};
+    if (::stat(name.c_str(), &s) != 0) reader::fail_io(errno, "cannot open " + name);
+    const FoundFile file{name, reader::FileStamp::of(s)};
+    const auto [first, fresh] = seen.emplace(file.stamp.inode, &name);
+    if (fresh)
+      found.files.push_back(file);
+    else
+      twice.push_back(*first->second == name ? name : fmt::format("{} is {}", name, *first->second));
+  }
+  if (found.files.empty() && others.empty()) fail<UsageError>("no file matches {}", path);
+  if (found.files.empty())
+    fail<UsageError>("no file in {} is a data file by its name ({}); known are {}", path, some_of(others), reader::known_formats());
+  if (!twice.empty())
+    found.remarks.push_back(fmt::format("{} of the files that {} names {} found twice and read once: {}", twice.size(), path,
+                                        twice.size() == 1 ? "was" : "were", some_of(twice)));
+  if (!others.empty())
+    found.remarks.push_back(fmt::format("{} of the files in {} {} no data file{} by name: {}", others.size(), path,
+                                        others.size() == 1 ? "is" : "are", others.size() == 1 ? "" : "s", some_of(others)));
+  return found;
+}
+
+std::vector<std::string> match_files(const std::string& path) {
+  Names names;
+  for (FoundFile& f : find_files(path).files) names.push_back(std::move(f.path));
+  return names;
+}
+
+}  // namespace hlat
