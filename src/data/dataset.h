@@ -60,7 +60,7 @@ class Dataset {
   const std::vector<std::unique_ptr<FileSource>>& files() const { return sources_; }
   const std::vector<std::unique_ptr<FileSource>>& validation_files() const { return validation_files_; }  // null: the source has none
   std::string describe() const;                                                                           // a few lines for the log
-  std::vector<std::string> warnings() const;                                                              // about the tokenizer and single sources
+  std::vector<std::string> warnings() const;  // about the tokenizer and single sources
 
  private:
   void open_files(const DataConfig& data, int threads, const DatasetFacts* verified);

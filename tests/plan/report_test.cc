@@ -79,7 +79,7 @@ TEST(PlanTable, TrafficIsThatOfTheDryRun) {
 TEST(PlanTable, SaysTheSameAsItsJson) {
   const Planned p({.tp = 2, .pp = 2});
   const Fit fit{.device = "a device", .available = 1e9};
-  const nlohmann::ordered_json j = plan_json(p.config, p.stages, fit);
+  const nlohmann::ordered_json j = plan_json(p.config, p.stages, fit, PlanTarget{});
   const RankPlan& most = fullest(p.stages);
   EXPECT_EQ(j["bytes"]["total"], most.memory.total());
   EXPECT_EQ(j["ranks"], 4);
@@ -95,8 +95,8 @@ TEST(PlanTable, SaysTheSameAsItsJson) {
     EXPECT_NE(p.table.find("  " + label), std::string::npos) << label;
   }
   EXPECT_TRUE(j["fits"]);
-  EXPECT_TRUE(fit.fits(most));
-  EXPECT_FALSE((Fit{.device = "a device", .available = static_cast<double>(most.memory.total()) - 1}.fits(most)));
+  EXPECT_TRUE(fit.fits(p.config, most));
+  EXPECT_FALSE((Fit{.device = "a device", .available = static_cast<double>(most.memory.total()) - 1}.fits(p.config, most)));
 }
 
 }  // namespace

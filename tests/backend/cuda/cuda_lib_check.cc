@@ -103,7 +103,7 @@ bool check_matmuls(Gpu& gpu, CudaMatmul* matmul) {
 bool check_capture(Gpu& gpu, CudaMatmul& matmul) {
   const AttentionShape s{2, 333, 6, 2, 128};
   CudaAttention attention(gpu.stream());
-  AttentionCase x(gpu, s, DType::bf16);
+  AttentionProbe x(gpu, s, DType::bf16);
   const Tensor forward = x.buffers.bytes(attention.scratch(s, DType::bf16, false)),
                backward = x.buffers.bytes(attention.scratch(s, DType::bf16, true));
   MatmulCase c(gpu, {512, 384, 1024, false, true, false, DType::bf16, DType::bf16, DType::bf16}, 0);
@@ -178,7 +178,7 @@ bool bench_matmuls(Gpu& gpu, CudaMatmul& matmul) {
 }
 
 bool attention_row(Gpu& gpu, CudaAttention& attention, const char* name, const AttentionShape& s, DType dtype, bool timed, bool same_bits) {
-  AttentionCase c(gpu, s, dtype);
+  AttentionProbe c(gpu, s, dtype);
   const auto start = std::chrono::steady_clock::now();
   c.scratch_forward = c.buffers.bytes(attention.scratch(s, dtype, false));
   c.scratch_backward = c.buffers.bytes(attention.scratch(s, dtype, true));

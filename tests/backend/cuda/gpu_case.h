@@ -156,12 +156,12 @@ struct AttentionErrors {
   double out, lse, dq, dk, dv;  // relative norms over the samples; lse: the largest absolute error
 };
 
-struct AttentionCase {
+struct AttentionProbe {
   AttentionShape shape;
   Buffers buffers;
   Tensor qkv, out, lse, dout, dqkv, again, scratch_forward, scratch_backward;
 
-  AttentionCase(const Gpu& gpu, const AttentionShape& s, DType dtype) : shape(s), buffers(gpu) {
+  AttentionProbe(const Gpu& gpu, const AttentionShape& s, DType dtype) : shape(s), buffers(gpu) {
     qkv = buffers.matrix(dtype, s.tokens(), s.qkv_width());
     dqkv = buffers.matrix(dtype, s.tokens(), s.qkv_width());
     again = buffers.matrix(dtype, s.tokens(), s.qkv_width());
