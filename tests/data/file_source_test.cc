@@ -82,7 +82,7 @@ TEST(FileSource, ADocumentCutAnywhereHasTheIdsOfTheWhole) {
             : i % 5 == 0 ? "\xE4\xB8\xAD\xE6\x96\x87, don't "
                          : "some words of text, ";
   for (const char* name : {"gpt2.json", "llama3.json", "qwen2.json", "neox.json", "llama2.json", "bpe.model", "llama3.model"}) {
-    const auto tokenizer = load_tokenizer(test::tokenizer_fixture(name));
+    const auto tokenizer = test::load_tokenizer_fixture(name);
     const auto source = source_of(*tokenizer, {.eos = 2, .bos = 1}, MemoryFile("long.txt", Texts{text}));
     const std::vector<int32_t> whole = read_all(*source, 0);
     const auto reader = source->reader();

@@ -21,7 +21,8 @@ TEST(CliDataTokenize, PlainTextIsOneDocumentAndComesBack) {
   const Golden golden = load_golden("golden.jsonl");
   const TempDir dir;
   for (const GoldenRow& row : golden.rows) {
-    if (!row.patch.is_null() || row.file == "added.json") continue;
+    // The small file of ranks is of no published family: the program refuses it.
+    if (!row.patch.is_null() || row.file == "added.json" || row.file == "llama3.model") continue;
     const size_t i = 28;  // code with line breaks
     const RunResult r = tokenize(row.file, {dir.write("text", golden.texts[row.texts[i]])});
     ASSERT_EQ(r.exit_code, 0) << r.err;
@@ -86,7 +87,7 @@ TEST(CliDataTokenize, BadInputEndsWithTwoAndSaysWhere) {
       {{dir.write("empty.json", ""), text}, "the file is empty"},
       {{dir.write("broken.json", "{\"model\": "), text}, "not JSON"},
       {{dir.write("list.json", "[1]"), text}, "neither JSON, nor tiktoken's ranks, nor a SentencePiece model"},
-      {{with("model", {{"type", "WordPiece"}}), text}, "model: type 'WordPiece' is not supported; BPE is"},
+      {{with("model", {{"type", "WordPiece"}}), text}, "model: type 'WordPiece' is not supported; BPE and Unigram are"},
       {{gpt2, "missing.txt"}, "missing.txt: cannot be read"},
       {{gpt2, "--jsonl", "text", dir.write("a.jsonl", "{\"text\":\"a\"}\n{\"txt\":\"b\"}\n")}, "a.jsonl:2: no text in the field 'text'"},
       {{gpt2, "--jsonl", "text", dir.write("b.jsonl", "\n{\"text\":\"a\"\n")}, "b.jsonl:2: not JSON"},
