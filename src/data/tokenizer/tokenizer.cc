@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "config/nearest_file.h"
 #include "data/tokenizer/formats.h"
 
 namespace hlat::tokenizer {
@@ -90,7 +91,7 @@ std::unique_ptr<Tokenizer> with_named_tokens(std::unique_ptr<Tokenizer> tokenize
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
   if (std::filesystem::is_directory(path)) throw UsageError(fmt::format("{}: a folder; name the tokenizer file in it", path));
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw UsageError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  if (!file) throw UsageError(fmt::format("{}: cannot be read: {}{}", path, std::strerror(errno), file_hint(path)));
   const std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (file.bad()) throw UsageError(fmt::format("{}: cannot be read", path));
   try {
