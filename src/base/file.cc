@@ -23,6 +23,8 @@ void fail_storage(int error, const std::string& what) {
     case EMFILE:
     case ENFILE:
     case ENOMEM:
+    case ENOTCONN:
+    case EREMOTEIO:
     case ETIMEDOUT: throw FaultError(text);
     default: throw UsageError(text);
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
@@ -35,27 +34,9 @@ double largest_share(const std::vector<Segment>& segments, size_t source) {
   return share;
 }
 
-// What is to be said of files with bad documents or breaks; of a few of them when there are many.
-std::vector<std::string> bad_files(const FileSource& source) {
-  constexpr size_t kShown = 8;
-  std::vector<std::string> list;
-  uint64_t more = 0, documents = 0;
-  for (const auto& f : source.files()) {
-    const FileReport& report = f->report();
-    if (report.bad == 0 && !report.broken) continue;
-    if (list.size() < kShown)
-      list.push_back(describe_bad(report));
-    else
-      ++more, documents += report.bad;
-  }
-  if (more > 0)
-    list.push_back(fmt::format("source {}: {} more files have bad documents, {} in all, or are broken", source.name(), more, documents));
-  return list;
-}
-
 std::string what_is_wrong(const FileSource& source) {
   std::string text;
-  for (const std::string& file : bad_files(source)) text += "\n" + file;
+  for (const std::string& file : source.bad_files()) text += "\n" + file;
   return text;
 }
 
@@ -67,21 +48,6 @@ int64_t validation_sets(const Config& c) {
 }
 
 }  // namespace
-
-std::string DatasetFacts::save() const {
-  nlohmann::json list = nlohmann::json::array();
-  for (const Source& s : sources) list.push_back({{"files", s.files}, {"held_out", s.held_out}, {"validation_files", s.validation_files}});
-  return list.dump();
-}
-
-DatasetFacts DatasetFacts::parse(std::string_view text) try {
-  DatasetFacts facts;
-  for (const nlohmann::json& j : nlohmann::json::parse(text))
-    facts.sources.push_back({j.at("files"), j.at("held_out"), j.at("validation_files")});
-  return facts;
-} catch (const nlohmann::json::exception& e) {
-  fail("the facts about the data cannot be read: {}", e.what());
-}
 
 Dataset::Dataset(const Config& config, int threads, const DatasetFacts* verified, ScanObserver observer)
     : observer_(std::move(observer)),
@@ -289,7 +255,7 @@ std::vector<std::string> Dataset::warnings() const {
   for (size_t i = 0; i < sources_.size(); ++i) {
     for (const FileSource* s : {sources_[i].get(), validation_files_[i].get()})
       if (s != nullptr)
-        for (std::string& text : bad_files(*s)) list.push_back(std::move(text));
+        for (std::string& text : s->bad_files()) list.push_back(std::move(text));
     const double share = largest_share(train_.segments, i);
     const auto step = static_cast<uint64_t>(share * static_cast<double>(lanes_ * seq_len_));
     // A token is rarely longer than this many bytes, so a source with more of them need not be tokenized to know.

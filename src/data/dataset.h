@@ -4,33 +4,17 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "config/config.h"
 #include "data/data_state.h"
+#include "data/dataset_facts.h"
 #include "data/embedded/corpus.h"
 #include "data/file_source.h"
 #include "data/loader.h"
 #include "data/reader/open_all.h"
 
 namespace hlat {
-
-// What the first process of a machine found out about its data, for the others there: they need not hash the document indices nor walk
-// them again, and notice when theirs are not the same.
-struct DatasetFacts {
-  struct Source {
-    std::vector<uint64_t> files;             // fingerprints
-    uint64_t held_out = 0;                   // documents
-    std::vector<uint64_t> validation_files;  // fingerprints of those that are only validated on
-    bool operator==(const Source&) const = default;
-  };
-  std::vector<Source> sources;  // in the order of the config; none of the embedded corpus
-
-  std::string save() const;  // JSON
-  static DatasetFacts parse(std::string_view text);
-  bool operator==(const DatasetFacts&) const = default;
-};
 
 // Documents that the model is scored on, and their share in the score of all.
 struct ValidationSet {

@@ -131,6 +131,23 @@ uint64_t FileSource::hash(uint64_t document) const {
   return p.file->hash(p.document);
 }
 
+std::vector<std::string> FileSource::bad_files() const {
+  constexpr size_t kShown = 8;
+  std::vector<std::string> list;
+  uint64_t more = 0, documents = 0;
+  for (const auto& f : files_) {
+    const FileReport& report = f->report();
+    if (report.bad == 0 && !report.broken) continue;
+    if (list.size() < kShown)
+      list.push_back(describe_bad(report));
+    else
+      ++more, documents += report.bad;
+  }
+  if (more > 0)
+    list.push_back(fmt::format("source {}: {} more files have bad documents, {} in all, or are broken", name_, more, documents));
+  return list;
+}
+
 uint64_t FileSource::text_bytes(uint64_t document) const {
   const Place p = place(document);
   return p.file->tokenized() ? 0 : p.file->length(p.document);

@@ -38,7 +38,9 @@ class FileSource : public DocumentSource {
   std::string part_name(size_t part) const override { return files_[part]->report().path; }
 
   const std::vector<std::unique_ptr<DocumentFile>>& files() const { return files_; }
-  uint64_t empty() const { return empty_; }                   // documents without text
+  uint64_t empty() const { return empty_; }  // documents without text
+  // What is to be said of files with bad documents or breaks; of a few of them when there are many.
+  std::vector<std::string> bad_files() const;
   uint64_t text_bytes(uint64_t document) const;               // 0 for tokens
   void read_text(uint64_t document, std::string& out) const;  // nothing for tokens
 

@@ -4,11 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <mutex>
 #include <numeric>
 
 #include "backend/cpu/cpu_backend.h"
+#include "base/error.h"
 #include "data/embedded/sample_files.h"
+#include "data/token_count.h"
+#include "data/train_batches.h"
 #include "runtime/assembly.h"
 #include "support/temp_dir.h"
 #include "support/thread_comm.h"
@@ -65,6 +69,46 @@ Seen train_ranks(const Config& config, int per_host) {
     if (world.rank() == 0) seen.loss = s.loss, seen.val_loss = s.validation->loss, seen.tokens = s.ledger.tokens();
   });
   return seen;
+}
+
+// All ranks, also those that open no data, learn how many steps the epochs are.
+TEST(OpenData, EpochsBecomeTheStepsThatReadTheTextSoOften) {
+  const test::TempDir dir;
+  Config config = stories(dir);
+  config.train.steps = 0;
+  config.train.epochs = 2.5;
+  config.parallel.tp = 2;
+  const Dataset counted(config, 1);
+  const auto tokens = static_cast<double>(count_tokens(counted.train(), 0, 1) + count_tokens(counted.train(), 1, 1));
+  run_thread_ranks(2, [&](Comm& world) {
+    const auto data = open_data(config, world, {0, 1}, 1);
+    EXPECT_EQ(data == nullptr, world.rank() == 1);
+    const Config resolved = with_steps(config, data.get(), world, 1);
+    EXPECT_EQ(resolved.train.steps, static_cast<int64_t>(std::ceil(2.5 * tokens / (4 * 32)))) << "rank " << world.rank();
+  });
+  // The ledger agrees when one source is read to the end.
+  config.parallel.tp = 1;
+  config.data.sources.resize(1);
+  run_thread_ranks(1, [&](Comm& world) {
+    const auto data = open_data(config, world, {0}, 1);
+    const Config resolved = with_steps(config, data.get(), world, 1);
+    TrainBatches batches(*data, {.begin = 0, .count = 4});
+    Batch batch(4, 32);
+    for (int64_t step = 0; step < resolved.train.steps; ++step) batches.read(0, batch);
+    EXPECT_NEAR(batches.ledger([](double v) { return v; }).total[0].epochs, 2.5, 0.03);
+  });
+}
+
+TEST(OpenData, EpochsOfAnEndlessSourceAreRefused) {
+  Config config;
+  config.model.vocab = 4096;
+  config.train.steps = 0;
+  config.train.epochs = 1;
+  config.parallel.dp = 1;
+  run_thread_ranks(1, [&](Comm& world) {
+    const auto data = open_data(config, world, {0}, 1);
+    EXPECT_THROW(with_steps(config, data.get(), world, 1), UsageError);
+  });
 }
 
 TEST(OpenData, OnlyWhereBatchesAreReadAndOnceOnAHost) {

@@ -11,8 +11,8 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "data/reader/content_hash.h"
-#include "data/reader/io_error.h"
 
 namespace hlat::reader {
 namespace {
@@ -45,7 +45,7 @@ uint64_t header_hash(const IndexHeader& header) {
 IndexFile::Map::Map(const InputFile& file) : bytes(file.size()) {
   if (bytes == 0) return;
   void* map = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.handle()->fd(), 0);
-  if (map == MAP_FAILED) fail_io(errno, "cannot map " + file.path());
+  if (map == MAP_FAILED) fail_storage(errno, "cannot map " + file.path());
   data = static_cast<const char*>(map);
 }
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "data/reader/content_hash.h"
-#include "data/reader/io_error.h"
 
 namespace hlat::reader {
 namespace {
@@ -23,7 +23,7 @@ size_t read_at(const OpenFiles::Descriptor& open, const std::string& path, uint6
   while (done < bytes) {
     const ssize_t n = ::pread(open.fd(), out + done, bytes - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_io(errno, fmt::format("cannot read {} at byte {}", path, offset + done));
+    if (n < 0) fail_storage(errno, fmt::format("cannot read {} at byte {}", path, offset + done));
     if (n == 0) break;
     done += static_cast<size_t>(n);
   }
@@ -93,7 +93,7 @@ OpenFiles::Handle InputFile::handle() const {
   if (OpenFiles::Handle open = files_->find(id_)) return open;
   OpenFiles::Handle open = files_->open(path_);
   struct stat s {};
-  if (::fstat(open->fd(), &s) != 0) fail_io(errno, "cannot read " + path_);
+  if (::fstat(open->fd(), &s) != 0) fail_storage(errno, "cannot read " + path_);
   accept(FileStamp::of(s), "was changed or replaced while it was in use");
   files_->keep(id_, open);
   return open;

@@ -12,8 +12,8 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "data/reader/format.h"
-#include "data/reader/io_error.h"
 
 namespace hlat {
 namespace {
@@ -54,7 +54,7 @@ std::vector<Entry> entries_of(const std::string& folder) {
   const std::unique_ptr<DIR, decltype(close)> dir(::opendir(folder.empty() ? "." : folder.c_str()), close);
   if (!dir) {
     if (errno == ENOENT || errno == ENOTDIR) return {};  // it has no files
-    reader::fail_io(errno, "cannot look into the folder " + folder);
+    fail_storage(errno, "cannot look into the folder " + folder);
   }
   std::vector<Entry> list;
   while (const dirent* e = ::readdir(dir.get())) {
@@ -137,7 +137,7 @@ Names matching(const std::string& path) {
   if (const char* home = std::getenv("HOME"); home != nullptr && (pattern == "~" || pattern.starts_with("~/"))) pattern.replace(0, 1, home);
   struct stat s {};
   if (::stat(pattern.c_str(), &s) == 0) return {pattern};  // its name may have brackets
-  if (errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG) reader::fail_io(errno, "cannot look for " + path);
+  if (errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG) fail_storage(errno, "cannot look for " + path);
   Names patterns, found;
   expand_braces(pattern, patterns);
   for (const std::string& p : patterns) Walk(p, found).run();
@@ -171,7 +171,7 @@ FoundFiles find_files(const std::string& path) {
   std::unordered_map<uint64_t, const std::string*> seen;
   for (const std::string& name : files) {
     struct stat s {};
-    if (::stat(name.c_str(), &s) != 0) reader::fail_io(errno, "cannot open " + name);
+    if (::stat(name.c_str(), &s) != 0) fail_storage(errno, "cannot open " + name);
     const FoundFile file{name, reader::FileStamp::of(s)};
     const auto [first, fresh] = seen.emplace(file.stamp.inode, &name);
     if (fresh)

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/file.h"
 #include "data/reader/content_hash.h"
-#include "data/reader/io_error.h"
 
 namespace hlat::reader {
 
@@ -19,7 +19,7 @@ NewFile::NewFile(const std::string& place) {
   if (place.empty()) return;
   path_ = place + ".XXXXXX";
   fd_ = ::mkostemp(path_.data(), O_CLOEXEC);
-  if (fd_ < 0) fail_io(errno, "cannot write " + place);
+  if (fd_ < 0) fail_storage(errno, "cannot write " + place);
 }
 
 NewFile::~NewFile() {
@@ -60,14 +60,14 @@ void NewFile::flush() {
 void NewFile::publish(const std::string& name) {
   flush();
   ::fchmod(fd_, 0644);
-  if (::fsync(fd_) != 0 || ::rename(path_.c_str(), name.c_str()) != 0) fail_io(errno, "cannot write " + name);
+  if (::fsync(fd_) != 0 || ::rename(path_.c_str(), name.c_str()) != 0) fail_storage(errno, "cannot write " + name);
   published_ = true;
 }
 
 size_t NewFile::read(uint64_t offset, char* out, size_t bytes) const {
   if (in_memory()) return buffer_.copy(out, bytes, offset);
   const ssize_t n = ::pread(fd_, out, bytes, static_cast<off_t>(offset));
-  if (n < 0) fail_io(errno, "cannot read " + path_);
+  if (n < 0) fail_storage(errno, "cannot read " + path_);
   return static_cast<size_t>(n);
 }
 
@@ -77,7 +77,7 @@ void NewFile::put_at(std::string_view data, uint64_t offset) const {
   while (!data.empty()) {
     const ssize_t n = ::pwrite(fd_, data.data(), data.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) fail_io(n == 0 ? ENOSPC : errno, "cannot write " + path_);
+    if (n <= 0) fail_storage(n == 0 ? ENOSPC : errno, "cannot write " + path_);
     data.remove_prefix(static_cast<size_t>(n));
     offset += static_cast<uint64_t>(n);
   }

@@ -1,4 +1,5 @@
 #include "data/reader/open_files.h"
+#include "base/file.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -7,8 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <utility>
-
-#include "data/reader/io_error.h"
 
 namespace hlat::reader {
 namespace {
@@ -44,7 +43,7 @@ OpenFiles::Handle OpenFiles::open(const std::string& path) {
     if (fd >= 0) return std::make_shared<const Descriptor>(fd);
     const int error = errno;
     const std::lock_guard lock(mutex_);
-    if ((error != EMFILE && error != ENFILE) || recent_.empty()) fail_io(error, "cannot open " + path);
+    if ((error != EMFILE && error != ENFILE) || recent_.empty()) fail_storage(error, "cannot open " + path);
     drop_oldest(recent_.size() / 2);  // others in this process need descriptors too
   }
 }
