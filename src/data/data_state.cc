@@ -33,16 +33,23 @@ DataIdentity identity_from(const Json& j) {
 Json to_json(const LaneState& l) {
   Json cursors = Json::array(), counts = Json::array();
   for (const Cursor& c : l.cursors)
-    cursors.push_back(c.position == Cursor::kNone ? Json::array()
-                                                  : Json::array({c.epoch, c.position, c.piece, c.offset, c.size, c.tokens, c.behind}));
+    cursors.push_back(c.position == Cursor::kNone
+                          ? Json::array()
+                          : Json::array({c.epoch, c.position, c.piece, c.offset, c.size, c.tokens, c.end, c.behind}));
   for (const LaneCount& c : l.counts) counts.insert(counts.end(), {c.documents, c.tokens});
   return Json::array({l.rows, l.repeats, std::move(cursors), std::move(counts)});
 }
 
 Cursor cursor_from(const Json& j) {
   if (j.empty()) return {};
-  return {
-      .epoch = j.at(0), .position = j.at(1), .piece = j.at(2), .offset = j.at(3), .size = j.at(4), .tokens = j.at(5), .behind = j.at(6)};
+  return {.epoch = j.at(0),
+          .position = j.at(1),
+          .piece = j.at(2),
+          .offset = j.at(3),
+          .size = j.at(4),
+          .tokens = j.at(5),
+          .end = j.at(6),
+          .behind = j.at(7)};
 }
 
 LaneState lane_from(const Json& j) {
@@ -82,7 +89,8 @@ void check_shape(const DataState& s) {
   for (const Segment& g : s.segments)
     if (g.weights.size() != sources) fail("a segment has {} weights for {} sources", g.weights.size(), sources);
   for (const LaneState& l : s.lanes) {
-    if (l.cursors.size() != sources || l.counts.size() > cells || l.rows != s.lanes.front().rows)
+    if (l.cursors.size() != sources || l.counts.size() > cells || (sources > 0 && l.counts.size() % sources != 0) ||
+        l.rows != s.lanes.front().rows)
       fail("lane {} does not fit its {} sources and {} segments", s.first_lane + (&l - s.lanes.data()), sources, s.segments.size());
   }
 }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/rng.h"
 #include "data/token_count.h"
 
 namespace hlat {
@@ -169,6 +171,13 @@ uint64_t Dataset::count_held_out(const FileSource& source, double share) {
   return count;
 }
 
+uint64_t Dataset::content() const {
+  std::string text = facts().save();
+  for (const std::string& name : train_.names) text += "/" + name;
+  const DataIdentity id = identity();
+  return hash_name(text + fmt::format("/{}/{}/{}", id.tokenizer, id.eos, id.bos));
+}
+
 DatasetFacts Dataset::facts() const {
   DatasetFacts facts;
   for (size_t i = 0; i < sources_.size(); ++i)
@@ -206,7 +215,11 @@ void Dataset::make_validation_sets(const DataConfig& d) {
     if (files) validation_sets_.push_back({train_.names[i], weight, single_source(*validation_files_[i], d.seed)});
   }
   if (d.validation > 0 && validation_sets_.empty())
-    fail<UsageError>("data.validation = {} holds out none of the documents; give a larger share", d.validation);
+    fail<UsageError>(
+        "data.validation = {} holds out none of the {} documents; give a larger share, data.sources[].validation files of their "
+        "own, or a data.sources[].separator where a text file holds several documents",
+        d.validation,
+        std::accumulate(sources_.begin(), sources_.end(), uint64_t{0}, [](uint64_t sum, const auto& s) { return sum + s->documents(); }));
   double sum = 0;
   for (const ValidationSet& set : validation_sets_) sum += set.weight;
   for (ValidationSet& set : validation_sets_) set.weight = sum > 0 ? set.weight / sum : 1.0 / static_cast<double>(validation_sets_.size());

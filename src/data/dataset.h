@@ -39,6 +39,7 @@ class Dataset {
   LoaderOptions loader_options() const { return loader_; }
 
   DatasetFacts facts() const;
+  uint64_t content() const;  // a hash of all that decides batches and rows to validate on: equal on hosts with the same data
   const DataWork& work() const { return work_; }
   std::optional<double> floor() const;  // nats per token that no model's loss is below, where the true source is known
   const std::vector<std::unique_ptr<FileSource>>& files() const { return sources_; }

@@ -11,7 +11,6 @@ namespace {
 
 constexpr uint64_t kLookAhead = 4096;  // bytes behind a piece, for the search of its end
 constexpr uint64_t kLookBack = 16384;  // bytes that a search for a cut reads at a time
-constexpr uint64_t kRunUp = 1024;      // bytes from the middle of a text on which its words may be found otherwise than from its start
 constexpr uint64_t kTokenSize = 4;     // of a stored token, in places of its document
 
 }  // namespace
@@ -40,21 +39,34 @@ class FileReader : public DocumentReader {
   uint64_t cut(uint64_t document, uint64_t near) override {
     const auto [file, index] = source_.place(document);
     if (file->tokenized()) return near / kTokenSize * kTokenSize;
-    for (uint64_t end = near; end > 0;) {
+    // Text without a safe place in as much as a piece is cut anywhere when it is read, so nothing is gained by looking further back.
+    const uint64_t least = near > kPieceBytes ? near - kPieceBytes : 0;
+    for (uint64_t end = near; end > least;) {
       uint64_t begin = end > kLookBack ? end - kLookBack : 0;
+      const uint64_t window = begin;
       file->text_part(index, begin, end - begin + kLookAhead, text_);
       std::string_view text = text_;
-      // The window may begin inside a character.
-      for (; begin > 0 && !text.empty() && tokenizer::unicode::is_continuation(text.front()); ++begin) text.remove_prefix(1);
+      const size_t start = begin == 0 ? 0 : word_start(text);
+      text.remove_prefix(start);
+      begin += start;
       const uint64_t found = end > begin ? encoder_->cut(text, end - begin) : 0;
-      if (found >= (begin == 0 ? 1 : kRunUp)) return begin + found;
-      if (begin == 0) break;
-      end = begin + kRunUp;
+      if (found > 0) return begin + found;
+      if (window == 0) return 0;
+      end = window;
     }
-    return 0;
+    file->text_part(index, least, near - least + kLookAhead, text_);
+    return least + tokenizer::unicode::border_before(text_, near - least);
   }
 
  private:
+  // Where a text that is taken from the middle of a document surely begins a word: at the first blank after something else.
+  static size_t word_start(std::string_view text) {
+    const auto is_blank = [](char c) { return c == ' ' || c == '\n'; };
+    for (size_t i = 1; i < text.size(); ++i)
+      if (is_blank(text[i]) && !is_blank(text[i - 1])) return i;
+    return text.size();
+  }
+
   uint64_t read_text(const DocumentFile& file, uint64_t index, uint64_t from, uint64_t to, std::vector<int32_t>& ids) {
     const uint64_t length = file.length(index);
     check_inside(file, index, from, length);

@@ -15,7 +15,7 @@ size_t bytes_of_targets(const Tokenizer& tokenizer, const SpecialTokens& special
   size_t bytes = 0;
   for (size_t i = 0; i < parts.size();) {
     size_t j = i + 1;  // pieces of one document belong together
-    while (j < parts.size() && !parts[j].starts) ++j;
+    while (j < parts.size() && !parts[j].starts && !parts[j - 1].ends && parts[j].document == parts[i].document) ++j;
     const auto begin = static_cast<size_t>(parts[i].begin), end = static_cast<size_t>(parts[j - 1].begin + parts[j - 1].count);
     bytes += text_of(tokenizer, special, all.subspan(begin, end - begin)).size();
     i = j;

@@ -67,6 +67,7 @@ class Walk {
  private:
   struct Length {
     uint64_t tokens = 0;
+    uint64_t document = 0;
     bool whole = false;  // its start was seen
     bool met = false;    // a row of this source came before
   };
@@ -84,11 +85,13 @@ class Walk {
 
   void measure(Length& l, const RowPart& p, int64_t count) {
     l.met = true;
-    if (p.starts) l.tokens = 0, l.whole = true;
+    if (p.starts) l = {.tokens = 0, .document = p.document, .whole = true, .met = true};
+    if (p.document != l.document) l.whole = false;  // begun by another lane
     l.tokens += static_cast<uint64_t>(count);
     if (!p.ends || count < p.count || !l.whole) return;
     report_.sources[p.source].lengths.push_back(l.tokens);
     whole_tokens_[p.source] += l.tokens;
+    l.whole = false;
     if (p.source < data_.files().size()) bytes_[p.source] += data_.files()[p.source]->text_bytes(p.document);
   }
 

@@ -89,8 +89,10 @@ void Lanes::load(Stream& s) {
   if (s.at.offset > o.piece.tokens.size())
     fail("lane {} stands at token {} of document {} of {}, which has {} tokens: the saved position belongs to other data", s.lane,
          s.at.offset, o.document, mixture_.names[s.source], o.piece.tokens.size());
+  const uint64_t extent = extent_of(*mixture_.sources[s.source], o.document);
   s.at.tokens = o.piece.tokens.size();
-  s.at.size = (o.next == 0 ? extent_of(*mixture_.sources[s.source], o.document) : o.next) - s.at.piece;
+  s.at.size = (o.next == 0 ? extent : o.next) - s.at.piece;
+  s.at.end = std::min(o.to, extent);
 }
 
 // Makes the lane stand on a token of the source.

@@ -25,6 +25,7 @@ struct Cursor {
   uint64_t offset = 0;        // tokens of the piece that lie behind
   uint64_t size = 0;          // of the piece, in the document's places
   uint64_t tokens = 0;        // of the piece
+  uint64_t end = 0;           // where the lane's share of the document ends
   uint64_t behind = 0;        // size of all pieces that were read to their end
   // Size of what was read, the current piece in proportion to its tokens.
   double read() const {

@@ -22,12 +22,10 @@ uint64_t Ledger::documents() const {
 
 namespace {
 
-// The size of what is left of a lane's current document.
+// The size of what is left of a lane's share of its current document.
 double size_left(const Mixture& mixture, size_t source, const Cursor& at) {
   if (at.position == Cursor::kNone || mixture.sources[source] == nullptr || mixture.sources[source]->documents() == 0) return 0;
-  const uint64_t document = mixture.document_at(source, at.epoch, at.position);
-  const double left = static_cast<double>(extent_of(*mixture.sources[source], document) - at.piece);
-  return std::max(0.0, left - (at.read() - static_cast<double>(at.behind)));
+  return std::max(0.0, static_cast<double>(at.end - at.piece) - (at.read() - static_cast<double>(at.behind)));
 }
 
 }  // namespace

@@ -36,10 +36,10 @@ uint64_t count_tokens(const Mixture& mixture, size_t source, int threads, uint64
       next = documents.documents();
     }
   };
-  std::vector<std::thread> others;
+  std::vector<std::jthread> others;
   for (size_t t = 1; t < errors.size(); ++t) others.emplace_back(work, std::ref(errors[t]));
   work(errors[0]);
-  for (std::thread& t : others) t.join();
+  others.clear();  // when they have ended
   for (const std::exception_ptr& e : errors)
     if (e) std::rethrow_exception(e);
   return tokens;

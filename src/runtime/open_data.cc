@@ -34,6 +34,10 @@ std::unique_ptr<Dataset> open_data(const Config& config, Comm& world, const std:
   if (world.rank() != 0) world.barrier();
   if (leads) data = std::make_unique<Dataset>(config, threads, nullptr, world.rank() == 0 ? std::move(observer) : ScanObserver());
   if (world.rank() == 0) world.barrier();
+  const uint64_t first = broadcast_value(world, world.rank() == 0 ? data->content() : 0, 0);
+  if (leads && data->content() != first)
+    fail<UsageError>("rank {} finds other data than rank 0 under the same names: its host has other files, or other versions of them",
+                     world.rank());
   if (!reads) return nullptr;
   const std::string facts = broadcast_text(*group, leads ? data->facts().save() : "");
   if (leads) return data;

@@ -213,7 +213,7 @@ TEST_F(DatasetTest, WhatCannotWorkIsRefusedAndNamed) {
   EXPECT_NE(message([](Config& c) { c.data.eos = "<stop>"; }).find("data.eos = <stop>: the tokenizer"), std::string::npos);
   EXPECT_NE(message([](Config& c) { c.data.bos = true; }).find("no begin-of-text token"), std::string::npos);
   EXPECT_NE(message([](Config& c) { c.data.sources[1].path += "x"; }).find("b.jsonlx"), std::string::npos);
-  EXPECT_NE(message([](Config& c) { c.data.validation = 1e-9; }).find("holds out none of the documents"), std::string::npos);
+  EXPECT_NE(message([](Config& c) { c.data.validation = 1e-9; }).find("holds out none of the 100 documents"), std::string::npos);
   EXPECT_NE(message([](Config& c) { c.data.tokenizer += "x"; }).find("tokenizer.jsonx"), std::string::npos);
   EXPECT_NE(message([](Config& c) { c.data.sources.clear(), c.data.embedded = false; }).find("no other data is named"), std::string::npos);
   EXPECT_NE(message([](Config& c) { c.data.sources[0].field = "body"; }).find("body"), std::string::npos) << "no line has that key";

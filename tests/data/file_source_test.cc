@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "support/message_of.h"
+#include "support/temp_dir.h"
 #include "support/text_data.h"
 #include "support/tokenizer_golden.h"
 
@@ -104,6 +108,32 @@ TEST(FileSource, TextWithoutASafePlaceIsNotCut) {
   EXPECT_EQ(source->reader()->cut(0, 40'000), 1u) << "the only blank";
   const auto none = source_of(tokenizer, {.eos = 2, .bos = {}}, MemoryFile("blob.txt", Texts{std::string(50'000, 'x')}));
   EXPECT_EQ(none->reader()->cut(0, 40'000), 0u);
+  // Where a piece would have to be cut anywhere, so is the text between lanes: else one lane would have it all.
+  const auto endless = source_of(tokenizer, {.eos = 2, .bos = {}}, MemoryFile("blob.txt", Texts{std::string(3 * kPieceBytes, 'x')}));
+  EXPECT_EQ(endless->reader()->cut(0, 2 * kPieceBytes), 2 * kPieceBytes);
+}
+
+// Digits are cut into threes from where the digits begin, which is far before any window of text that is looked at.
+TEST(FileSource, ACutKeepsGroupsThatAreCountedFromAfar) {
+  const test::TempDir dir;
+  std::ifstream file(test::tokenizer_fixture("llama3.json"));
+  nlohmann::json json = nlohmann::json::parse(file);
+  json["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = R"(\p{N}{1,3}|[^\s\p{L}\p{N}]+|\p{L}+|\s+)";
+  const auto tokenizer = load_tokenizer(dir.write("tokenizer.json", json.dump()));
+  std::string text = "x ";
+  for (int i = 0; i < 60'004; ++i) text += static_cast<char>('0' + i * 7 % 10);
+  const auto source = source_of(*tokenizer, {.eos = 2, .bos = {}}, MemoryFile("digits.txt", Texts{text}));
+  const std::vector<int32_t> whole = read_all(*source, 0);
+  const auto reader = source->reader();
+  for (const uint64_t near : {20'000u, 30'001u, 30'002u, 59'000u}) {
+    const uint64_t cut = reader->cut(0, near);
+    if (cut == 0) continue;  // none is better than a wrong one
+    Document first, second;
+    reader->read(0, 0, cut, first);
+    reader->read(0, cut, DocumentReader::kEnd, second);
+    first.tokens.insert(first.tokens.end(), second.tokens.begin(), second.tokens.end());
+    EXPECT_EQ(first.tokens, whole) << "cut at " << cut << " for " << near;
+  }
 }
 
 TEST(FileSource, TokenFilesAreReadAsTheyAre) {

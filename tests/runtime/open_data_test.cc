@@ -95,7 +95,7 @@ TEST(OpenData, EpochsBecomeTheStepsThatReadTheTextSoOften) {
     TrainBatches batches(*data, {.begin = 0, .count = 4});
     Batch batch(4, 32);
     for (int64_t step = 0; step < resolved.train.steps; ++step) batches.read(0, batch);
-    EXPECT_NEAR(batches.ledger([](double v) { return v; }).total[0].epochs, 2.5, 0.03);
+    EXPECT_NEAR(batches.ledger([](double v) { return v; }).total[0].epochs, 2.5, 0.06) << "in whole steps";
   });
 }
 

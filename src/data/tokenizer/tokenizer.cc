@@ -24,7 +24,8 @@ nlohmann::json parse_json(std::string_view content) try {
 std::unique_ptr<Tokenizer> read_json(std::string_view content) {
   const nlohmann::json json = parse_json(content);
   if (json.contains("config") && json.contains("vocab") && json["vocab"].is_array()) return read_tekken(json, content);
-  const std::string other = json.contains("model") ? "" : name_other_json(json);
+  // A vocabulary may have the token "model".
+  const std::string other = json.contains("model") && json["model"].is_object() ? "" : name_other_json(json);
   if (!other.empty()) fail("this is {}", other);
   return read_hf_json(json, content);
 }

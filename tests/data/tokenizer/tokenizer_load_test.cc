@@ -119,7 +119,7 @@ TEST(TokenizerLoad, TellsAboutItself) {
 TEST(TokenizerLoad, OtherFilesOfAModelAreNamed) {
   const auto text = [](const std::string& content) { return message_of([&] { read_tokenizer(content); }); };
   const std::string give = "; give the tokenizer.json of the same model (or its SentencePiece .model)";
-  EXPECT_EQ(text(R"({"the": 0, "boat": 1})"),
+  EXPECT_EQ(text(R"({"the": 0, "boat": 1, "model": 2})"),
             "this is a vocab.json (or added_tokens.json): tokens and ids, without the merges and the rules that cut text" + give);
   EXPECT_EQ(text("#version: 0.2\nt h\n"), "this is a merges.txt: merges without the vocabulary and the rules that cut text" + give);
   EXPECT_EQ(text(R"({"tokenizer_class": "GPT2Tokenizer", "bos_token": "<s>"})"),
