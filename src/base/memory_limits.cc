@@ -1,6 +1,7 @@
 #include "base/memory_limits.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -40,17 +41,20 @@ struct Names {
   const char* limit;
   const char* soft_limit;  // above it the kernel holds a process up; null: the version has none of this meaning
   const char* used;
-  const char* reclaimable;  // in memory.stat, of the group and those below it
+  std::array<std::string_view, 3> reclaimable;  // in memory.stat, of the group and those below it; empty: no more
 };
-constexpr Names kV1{"memory.limit_in_bytes", nullptr, "memory.usage_in_bytes", "total_inactive_file"};
-constexpr Names kV2{"memory.max", "memory.high", "memory.current", "inactive_file"};
+constexpr Names kV1{"memory.limit_in_bytes", nullptr, "memory.usage_in_bytes", {"total_inactive_file", "total_active_file"}};
+constexpr Names kV2{"memory.max", "memory.high", "memory.current", {"inactive_file", "active_file", "slab_reclaimable"}};
 
 size_t left_in(const fs::path& group, const Names& names) {
   size_t limit = number_in(group / names.limit).value_or(kUnlimited);
   if (names.soft_limit != nullptr) limit = std::min(limit, number_in(group / names.soft_limit).value_or(kUnlimited));
   if (limit == kUnlimited) return kUnlimited;
   const size_t used = number_in(group / names.used).value_or(0);
-  const size_t kept = used - std::min(used, number_after(group / "memory.stat", names.reclaimable).value_or(0));
+  size_t reclaimable = 0;
+  for (const std::string_view name : names.reclaimable)
+    if (!name.empty()) reclaimable += number_after(group / "memory.stat", name).value_or(0);
+  const size_t kept = used - std::min(used, reclaimable);
   return limit - std::min(limit, kept);
 }
 

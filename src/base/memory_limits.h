@@ -1,6 +1,7 @@
 // How much memory of the host this process may still take, and how much it has taken. A container's limit is a control group's
-// (cgroup v1 or v2); groups are nested and each may have a limit, so every level up to the root counts. Page cache that the kernel would
-// drop for a new page (inactive_file) is counted as used by a group and is available all the same.
+// (cgroup v1 or v2); groups are nested and each may have a limit, so every level up to the root counts. Page cache and
+// kernel tables that the kernel would drop for a new page are counted as used by a group and are available all the same, as in
+// MemAvailable.
 #pragma once
 
 #include <cstddef>

@@ -7,12 +7,16 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <future>
 
 namespace hlat {
 
 namespace {
+
+constexpr std::chrono::seconds kAnswer{2};  // the first answer's time before the run ends without it
 
 sigset_t taken_signals() {
   sigset_t set;
@@ -57,8 +61,17 @@ void EndSignals::run() {
     if (read(signals_, &info, sizeof info) != sizeof info) continue;
     const int number = static_cast<int>(info.ssi_signo);
     const bool first = asked_ == 0;
-    answer_({.number = number, .sender = static_cast<int>(info.ssi_pid), .first = first});
-    if (first) asked_ = number;  // after the answer, which so comes before the end that it asks for
+    const Signal signal{.number = number, .sender = static_cast<int>(info.ssi_pid), .first = first};
+    if (!first) {
+      answer_(signal);
+      continue;
+    }
+    // In a thread of its own: an answer that nobody reads must not keep the second signal waiting.
+    std::packaged_task<void()> task([answer = answer_, signal] { answer(signal); });
+    const std::future<void> answered = task.get_future();
+    std::thread(std::move(task)).detach();
+    answered.wait_for(kAnswer);
+    asked_ = number;  // after the answer, which so comes before the end that it asks for
   }
 }
 

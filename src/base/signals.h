@@ -28,12 +28,13 @@ class EndSignals {
     int sender = 0;     // process id; 0: the kernel, as for Ctrl-C
     bool first = true;  // no other came before
   };
+  // An answer that blocks is left behind: what it touches then has to live as long as the process.
   explicit EndSignals(std::function<void(const Signal&)> answer);
   ~EndSignals();
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
 
-  int asked() const { return asked_; }  // the first signal that was answered; 0: none
+  int asked() const { return asked_; }  // the first signal, once it is answered or its answer has had its time; 0: none
 
  private:
   void run();

@@ -46,9 +46,9 @@ void run(const Args& args, bool per_op) {
     const StepBench bench = bench_step(config, *backend, session.world(), session.local_ranks(), args.steps, per_op);
     if (session.rank() != 0) return;
     if (args.json)
-      fmt::print("{}\n", json_text(bench_json(config, bench), 2));
+      print_out(fmt::format("{}\n", json_text(bench_json(config, bench), 2)));
     else
-      fmt::print("{}", bench_text(config, bench));
+      print_out(bench_text(config, bench));
   });
 }
 
@@ -64,9 +64,9 @@ void run_data(const DataArgs& args) {
   const Dataset data(args.config.load().config, cores, nullptr, shown_on_stderr());
   const DataBench bench = bench_data(data, args.threads > 0 ? args.threads : cores, args.seconds);
   if (args.json)
-    fmt::print("{}\n", json_text(data_bench_json(bench), 2));
+    print_out(fmt::format("{}\n", json_text(data_bench_json(bench), 2)));
   else
-    fmt::print("{}", data_bench_text(bench));
+    print_out(data_bench_text(bench));
 }
 
 void add_data_bench(CLI::App& bench) {

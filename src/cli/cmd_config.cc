@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "cli/config_warnings.h"
+#include "cli/print.h"
 #include "config/print.h"
 #include "config/reference.h"
 
@@ -23,19 +24,19 @@ struct Args {
 
 void run(const Args& args) {
   if (args.reference) {
-    fmt::print("{}", config_reference());
+    print_out(config_reference());
     return;
   }
   if (args.keys) {
-    fmt::print("{}", config_keys(*args.keys));
+    print_out(config_keys(*args.keys));
     return;
   }
   const Config config = args.config.load().config;
-  for (const std::string& text : config_warnings(config)) fmt::print(stderr, "hlat: warning: {}\n", text);
+  for (const std::string& text : config_warnings(config)) print_err(fmt::format("hlat: warning: {}\n", text));
   if (args.json) {
-    fmt::print("{}\n", json_text(to_json(config), 2));
+    print_out(fmt::format("{}\n", json_text(to_json(config), 2)));
   } else {
-    fmt::print("{}", to_yaml(config));
+    print_out(to_yaml(config));
   }
 }
 

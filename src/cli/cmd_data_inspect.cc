@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "cli/config_warnings.h"
+#include "cli/print.h"
 #include "cli/scan_shown.h"
 #include "config/run_length.h"
 #include "data/inspect.h"
@@ -52,12 +53,12 @@ void run(const Args& args) {
     j.update(report_json(report));
     if (steps_known(config.train)) j["run_steps"] = config.train.steps;
     j["shown"] = rows_json(rows);
-    fmt::print("{}\n", json_text(j, 2));
+    print_out(fmt::format("{}\n", json_text(j, 2)));
     return;
   }
-  fmt::print("{}\n", data.describe());
-  for (const std::string& text : warnings) fmt::print("warning: {}\n", text);
-  fmt::print("\n{}\n{}\n{}", rows_text(rows), walked_text(report, config.train), report_text(report));
+  print_out(fmt::format("{}\n", data.describe()));
+  for (const std::string& text : warnings) print_out(fmt::format("warning: {}\n", text));
+  print_out(fmt::format("\n{}\n{}\n{}", rows_text(rows), walked_text(report, config.train), report_text(report)));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "cli/commands.h"
+#include "cli/print.h"
 #include "config/config.h"
 #include "data/embedded/sample_files.h"
 
@@ -31,7 +32,7 @@ void write_stories(const EmbeddedCorpus& corpus, uint64_t documents, const Write
 void run(const Args& args) {
   const EmbeddedCorpus corpus(args.seed);
   if (args.out.empty()) {
-    write_stories(corpus, args.documents, [](const std::string& lines) { fmt::print("{}", lines); });
+    write_stories(corpus, args.documents, [](const std::string& lines) { print_out(lines); });
     return;
   }
   const std::filesystem::path dir = args.out;
@@ -46,12 +47,12 @@ void run(const Args& args) {
   write_stories(corpus, args.documents, [&](const std::string& lines) { file.write(lines); });
   OutputFile(tokenizer, OutputFile::Mode::create_new).write(sample_tokenizer(corpus));
   if (args.json)
-    fmt::print(
+    print_out(fmt::format(
         "{}\n",
         json_text(nlohmann::ordered_json{{"stories", stories.string()}, {"tokenizer", tokenizer.string()}, {"documents", args.documents}},
-                  2));
+                  2)));
   else
-    fmt::print("{}: {} stories\n{}: a tokenizer for them\n", stories.string(), args.documents, tokenizer.string());
+    print_out(fmt::format("{}: {} stories\n{}: a tokenizer for them\n", stories.string(), args.documents, tokenizer.string()));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "cli/config_warnings.h"
+#include "cli/print.h"
 #include "config/nearest.h"
 #include "config/resolve.h"
 #include "parallel/mesh.h"
@@ -84,11 +85,12 @@ void run(const Args& args) {
   if (args.json) {
     nlohmann::ordered_json j = plan_json(config, plans, fit, target);
     j["warnings"] = warnings;
-    fmt::print("{}\n", json_text(j, 2));
+    print_out(fmt::format("{}\n", json_text(j, 2)));
     return;
   }
-  fmt::print("{}\n{}{}", plan_table(config, plans), chooses ? micro_batch_text(config) + "\n" : "", fit_text(config, plans, fit, target));
-  for (const std::string& text : warnings) fmt::print("warning: {}\n", text);
+  print_out(fmt::format("{}\n{}{}", plan_table(config, plans), chooses ? micro_batch_text(config) + "\n" : "",
+                        fit_text(config, plans, fit, target)));
+  for (const std::string& text : warnings) print_out(fmt::format("warning: {}\n", text));
 }
 
 }  // namespace

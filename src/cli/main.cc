@@ -28,12 +28,11 @@ void stay_silent() {
   if (std::freopen("/dev/null", "w", stdout) == nullptr) hlat::fail("cannot open /dev/null");
 }
 
-// What a failure that is the same on all ranks comes to on this one.
+// What a failure that is the same on all ranks comes to on this one. A rank that still runs after the delay is the only one that fails:
+// rank 0 would have ended the job.
 int usage(bool speaks, const std::string& text) {
-  if (speaks)
-    print_err(text + "\n");
-  else
-    delay_exit_after_rank_0();
+  if (!speaks) delay_exit_after_rank_0();
+  print_err(fmt::format("{}{}\n", speaks ? "" : "hlat: " + where(this_launch()), text));
   return kUsage;
 }
 
@@ -48,7 +47,7 @@ void run(int argc, char** argv, CLI::App& app) {
   hlat::add_data_command(app);
   hlat::show_example(app, "hlat train --config configs/nano.yaml train.steps=100\nhlat COMMAND --help explains a command.");
   app.parse(argc, argv);
-  if (app.get_subcommands().empty()) fmt::print("{}", app.help());
+  if (app.get_subcommands().empty()) print_out(app.help());
   // A full disk shows itself only here.
   print_out("");
 }
@@ -57,6 +56,7 @@ void run(int argc, char** argv, CLI::App& app) {
 
 int main(int argc, char** argv) {
   bound_spinning(argv);
+  std::signal(SIGPIPE, SIG_IGN);  // see cli/print.h
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is then a failed write, with a message
   CLI::App app("Pre-trains Llama-family language models.", "hlat");
   const bool speaks = is_reporting_rank();

@@ -1,4 +1,4 @@
-// What a command prints. A reader that has left (`| head -1`) ends the printing, not the run, where SIGPIPE is ignored.
+// What a command prints. A reader that has left (`| head -1`) ends the printing, not the command: main ignores SIGPIPE.
 #pragma once
 
 #include <string_view>

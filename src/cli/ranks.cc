@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/rng.h"
 #include "cli/exit_code.h"
 #include "cli/print.h"
@@ -50,6 +51,10 @@ Launch this_launch() {
   const Launch launch = detect_launch(env);
   check_rendezvous(launch, env);
   return launch;
+}
+
+std::string where(const Launch& launch) {
+  return launch.ranks == 1 ? "" : fmt::format("rank {} of {} on {}: ", launch.rank, launch.ranks, host_name());
 }
 
 bool is_reporting_rank() {

@@ -24,6 +24,9 @@ void check_same(Comm& world, const Config& config);
 // How this process was started, from its environment. UsageError when its ranks could not meet.
 Launch this_launch();
 
+// "rank 3 of 8 on node-2: " before what this rank alone says; empty where it is the only one.
+std::string where(const Launch& launch);
+
 // All ranks read the same input, so one of them speaks for all: rank 0, or a process whose place is not clear.
 bool is_reporting_rank();
 

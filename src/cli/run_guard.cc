@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <thread>
 
@@ -12,6 +11,7 @@
 #include "base/rng.h"
 #include "cli/exit_code.h"
 #include "cli/print.h"
+#include "cli/ranks.h"
 #include "cli/version.h"
 #include "config/print.h"
 
@@ -23,6 +23,7 @@ constexpr double kDefaultStartTimeout = 3600;
 // The watch of the start-up speaks first; a wait of its own ends a rank whose watch does not.
 constexpr double kAfterWatch = 60;
 constexpr std::chrono::seconds kAfterRank0{1};
+constexpr std::chrono::seconds kEnding{5};
 
 const char* variable(const char* name) { return std::getenv(name); }
 
@@ -35,14 +36,9 @@ double first_limit() {
   return value;
 }
 
-std::string where(const Launch& launch) {
-  return launch.ranks == 1 ? "" : fmt::format("rank {} of {} on {}: ", launch.rank, launch.ranks, host_name());
-}
-
 }  // namespace
 
 RunGuard::RunGuard(const Launch& launch) : launch_(launch) {
-  std::signal(SIGPIPE, SIG_IGN);  // see cli/print.h
   signals_.emplace([this](const EndSignals::Signal& signal) { answer(signal); });
   start_.emplace(launch, first_limit(), [this](const std::string& words) { start_took_too_long(words); });
 }
@@ -69,7 +65,7 @@ void RunGuard::part() {
 }
 
 RunFolder& RunGuard::open(std::unique_ptr<RunFolder> folder) {
-  journal_->open(folder->dir(), folder->shared_log());
+  journal_->open(folder->dir(), folder->lease().token(), folder->shared_log());
   const std::lock_guard lock(mutex_);
   folder_ = std::move(folder);
   return *folder_;
@@ -136,6 +132,11 @@ void RunGuard::answer(const EndSignals::Signal& signal) {
 void RunGuard::start_took_too_long(const std::string& words) { end_now(words, kFault, true); }
 
 void RunGuard::end_now(const std::string& reason, int exit_code, bool speaks) {
+  // Whatever blocks below (a disk, a reader of stderr, MPI), the process ends.
+  std::thread([exit_code] {
+    std::this_thread::sleep_for(kEnding);
+    std::_Exit(exit_code);
+  }).detach();
   ended(reason, exit_code);
   if (speaks) print_err(fmt::format("\nhlat: {}{}\n", where(launch_), reason));
   Session* session = nullptr;
@@ -143,14 +144,8 @@ void RunGuard::end_now(const std::string& reason, int exit_code, bool speaks) {
     const std::lock_guard lock(mutex_);
     session = session_;
   }
-  if (session != nullptr && launch_.ranks > 1 && exit_code == kFault) {
-    // Ends ranks that the launcher would leave alone, where MPI still can.
-    std::thread([exit_code] {
-      std::this_thread::sleep_for(std::chrono::seconds(5));
-      std::_Exit(exit_code);
-    }).detach();
-    session->abort(exit_code);
-  }
+  // Ends ranks that the launcher would leave alone, where MPI still can.
+  if (session != nullptr && launch_.ranks > 1 && exit_code == kFault) session->abort(exit_code);
   std::_Exit(exit_code);
 }
 

@@ -31,11 +31,14 @@ std::vector<int64_t> candidates(const Config& config) {
 
 int64_t largest_micro_batch(const Config& config, const PlanTarget& target, const Fit& fit) {
   const std::vector<int64_t> all = candidates(config);
+  Fit careful = fit;
+  careful.available *= kChosenShare;
+  careful.host_available *= kChosenShare;
   // Memory grows with the micro-batch: no larger one fits where a smaller does not.
   const auto end = std::partition_point(all.begin(), all.end(), [&](int64_t n) {
     const Config c = with(config, n);
     const std::vector<RankPlan> stages = plan_stages(c, target);
-    return std::all_of(stages.begin(), stages.end(), [&](const RankPlan& p) { return fit.fits(c, p); });
+    return std::all_of(stages.begin(), stages.end(), [&](const RankPlan& p) { return careful.fits(c, p); });
   });
   return end == all.begin() ? 1 : *std::prev(end);
 }

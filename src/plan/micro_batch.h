@@ -6,8 +6,12 @@
 
 namespace hlat {
 
-// Of the divisors of a replica's share of the batch the largest whose plan fits on every stage; with a pipeline, of those that leave at
-// least as many micro-batches as stages, where there are any. 1 when nothing fits. parallel.dp must be known.
+// The share of the available memory that a choice may fill: other programs and NCCL's communicators, which are made later and take theirs
+// outside the plan, may leave less when the choice is checked.
+inline constexpr double kChosenShare = 0.95;
+
+// Of the divisors of a replica's share of the batch the largest whose plan fits that share on every stage; with a pipeline, of those that
+// leave at least as many micro-batches as stages, where there are any. 1 when nothing fits. parallel.dp must be known.
 int64_t largest_micro_batch(const Config& config, const PlanTarget& target, const Fit& fit);
 
 }  // namespace hlat

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <fstream>
 #include <random>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -39,14 +40,28 @@ std::string process_space() {
   return host_name() + " " + boot_id() + " " + fs::read_symlink("/proc/self/ns/pid", none).string();
 }
 
-// When a process began, in the kernel's own count: a process id is used again, this is not.
-std::string began(int pid) {
+struct ProcessStat {
+  std::string state;  // a letter; empty: the kernel does not show this process
+  std::string began;  // in the kernel's own count: a process id is used again, this is not
+};
+
+ProcessStat process_stat(int pid) {
   const std::string stat = read_text(fmt::format("/proc/{}/stat", pid));
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return {};
-  size_t at = name_end + 1;
-  for (int field = 3; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
-  return at == std::string::npos ? "" : stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
+  std::istringstream fields(stat.substr(name_end + 1));
+  ProcessStat out;
+  fields >> out.state;
+  for (int field = 4; field <= 22; ++field) fields >> out.began;
+  return fields ? out : ProcessStat{};
+}
+
+// What a lock says, where it says it in the right type.
+template <class T>
+T field(const nlohmann::json& lock, const char* key, const T& otherwise) try {
+  return lock.value(key, otherwise);
+} catch (const nlohmann::json::exception&) {
+  return otherwise;
 }
 
 uint64_t random_token() {
@@ -66,23 +81,32 @@ struct FolderLease::Owner {
     Owner o;
     const auto j = nlohmann::json::parse(text, nullptr, false);
     if (!j.is_object()) return o;
-    o.host = j.value("host", o.host);
-    o.space = j.value("space", "");
-    o.began = j.value("began", "");
-    o.since = j.value("since", o.since);
-    o.pid = j.value("pid", 0);
-    o.token = j.value("token", uint64_t{0});
-    o.lease_s = std::clamp(j.value("lease_s", kUnknownLease), 1.0, 86400.0);
+    o.host = field(j, "host", o.host);
+    o.space = field(j, "space", o.space);
+    o.began = field(j, "began", o.began);
+    o.since = field(j, "since", o.since);
+    o.pid = field(j, "pid", o.pid);
+    o.token = field(j, "token", o.token);
+    o.lease_s = std::clamp(field(j, "lease_s", kUnknownLease), 1.0, 86400.0);
     return o;
   }
   std::string describe() const { return fmt::format("process {} on {}, since {}", pid, host, since); }
   bool here() const { return space == process_space() && pid > 0; }
-  bool lives_here() const { return (kill(pid, 0) == 0 || errno == EPERM) && hlat::began(pid) == began; }
+  // On this host, of a process of another host nothing is known. One that the kernel hides (hidepid) may be the owner or a later process
+  // with its number.
+  enum class Life { gone, lives, unknown };
+  Life life() const {
+    if (!here()) return Life::unknown;
+    if (kill(pid, 0) != 0 && errno != EPERM) return Life::gone;
+    const ProcessStat stat = process_stat(pid);
+    if (stat.state.empty()) return Life::unknown;
+    return stat.began == began && stat.state != "Z" && stat.state != "X" ? Life::lives : Life::gone;
+  }
 };
 
 uint64_t lease_token(const fs::path& folder) {
   const auto j = nlohmann::json::parse(read_text(folder / "run.lock"), nullptr, false);
-  return j.is_object() ? j.value("token", uint64_t{0}) : 0;
+  return j.is_object() ? field(j, "token", uint64_t{0}) : 0;
 }
 
 FolderLease::FolderLease(const fs::path& folder, double lease_s, const Say& say)
@@ -105,9 +129,10 @@ FolderLease::~FolderLease() {
 
 // Of a fixed length, so that a renewal replaces it in place.
 std::string FolderLease::content() const {
-  const nlohmann::ordered_json j{
-      {"host", host_name()},      {"pid", getpid()},          {"since", since_}, {"lease_s", lease_s_},
-      {"space", process_space()}, {"began", began(getpid())}, {"token", token_}, {"sequence", fmt::format("{:020}", sequence_)}};
+  const nlohmann::ordered_json j{{"host", host_name()},      {"pid", getpid()},
+                                 {"since", since_},          {"lease_s", lease_s_},
+                                 {"space", process_space()}, {"began", process_stat(getpid()).began},
+                                 {"token", token_},          {"sequence", fmt::format("{:020}", sequence_)}};
   return json_text(j, 1) + "\n";
 }
 
@@ -139,13 +164,13 @@ void FolderLease::acquire(const Say& say) {
       fail<UsageError>("another run is writing to {}: {}; choose another run.dir or stop it", folder_.string(), owner.describe());
     if (!replace(found)) continue;
     word_ = fmt::format("the run folder was taken over from {}, which {}", owner.describe(),
-                        owner.here() ? "is gone" : fmt::format("was silent for {:g} s", owner.lease_s));
+                        owner.life() == Owner::Life::gone ? "is gone" : fmt::format("was silent for {:g} s", owner.lease_s));
     return;
   }
 }
 
 bool FolderLease::is_dead(const Owner& owner, const std::string& content, const Say& say) const {
-  if (owner.here()) return !owner.lives_here();
+  if (const Owner::Life life = owner.life(); life != Owner::Life::unknown) return life == Owner::Life::gone;
   if (say) say(fmt::format("{} belongs to {}: waiting {:g} s for a sign of life", folder_.string(), owner.describe(), owner.lease_s));
   for (const double end = now_s() + owner.lease_s; now_s() < end; pause(std::min(1.0, owner.lease_s / 10)))
     if (read_text(file_) != content) return !fs::exists(file_);
@@ -159,7 +184,7 @@ bool FolderLease::replace(const std::string& dead) {
   for (const double end = now_s() + lease_s_; !create(claim, content()); pause(0.05)) {
     if (read_text(file_) != dead) return false;
     const Owner other = Owner::parse(read_text(claim));
-    if ((other.here() && !other.lives_here()) || now_s() > end) unlink(claim.c_str());
+    if (other.life() == Owner::Life::gone || now_s() > end) unlink(claim.c_str());
   }
   const bool unchanged = read_text(file_) == dead;
   if (unchanged && rename(claim.c_str(), file_.c_str()) != 0) fail_storage(errno, "cannot take over the run folder " + folder_.string());
@@ -169,16 +194,18 @@ bool FolderLease::replace(const std::string& dead) {
 
 bool FolderLease::is_own() const { return Owner::parse(read_text(file_)).token == token_; }
 
+// A renewal that fails is tried again at the next turn: only the name's own file tells whose the folder is.
 void FolderLease::renew() {
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, std::chrono::duration<double>(lease_s_ / 4), [&] { return released_; })) {
-    ++sequence_;
-    const std::string text = content();
-    // One that fails is tried again at the next turn: only the name's own file tells whose the folder is.
-    if (pwrite(fd_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())) fsync(fd_);
-    const uint64_t now = Owner::parse(read_text(file_)).token;
-    if (now != token_ && (now != 0 || !fs::exists(file_))) lost_ = true;
-  }
+  while (!wake_.wait_for(lock, std::chrono::duration<double>(lease_s_ / 4), [&] { return released_; })) try {
+      ++sequence_;
+      const std::string text = content();
+      if (pwrite(fd_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())) fsync(fd_);
+      const uint64_t now = lease_token(folder_);
+      std::error_code unreadable;  // a file that cannot be looked at is not gone
+      if (now != token_ && (now != 0 || fs::status(file_, unreadable).type() == fs::file_type::not_found)) lost_ = true;
+    } catch (const std::exception&) {
+    }
 }
 
 void FolderLease::check() const {

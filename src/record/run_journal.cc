@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -22,14 +23,30 @@ std::string utc_time() {
   return fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(seconds.count())), ms);
 }
 
+// Whether the last start has its end.
+bool is_over(const std::filesystem::path& events) {
+  std::ifstream in(events, std::ios::binary);
+  bool over = false;
+  for (std::string line; std::getline(in, line);) {
+    const auto event = nlohmann::json::parse(line, nullptr, false);
+    if (!event.is_object() || !event.contains("kind")) continue;
+    if (event["kind"] == "start") over = false;
+    if (event["kind"] == "end") over = true;
+  }
+  return over;
+}
+
 }  // namespace
 
-void RunJournal::open(const std::filesystem::path& folder, Log log) {
+void RunJournal::open(const std::filesystem::path& folder, uint64_t token, Log log) {
   const std::lock_guard lock(mutex_);
   cut_to_whole_lines(folder / "events.jsonl");
   folder_ = folder;
+  token_ = token;
   log_ = std::move(log);
-  write({.kind = "start", .reason = "started"});
+  const Event start{.kind = "start", .reason = "started"};
+  this->log(start);
+  write(start);
 }
 
 void RunJournal::join(const std::filesystem::path& folder, uint64_t token) {
@@ -53,16 +70,26 @@ void RunJournal::try_write(const Event& event) try {
   const std::lock_guard lock(mutex_);
   if (folder_.empty() || ended_) return;
   ended_ = event.exit_code.has_value();
-  if (log_ == nullptr && lease_token(folder_) != token_) return;
-  write(event);
+  if (!is_own()) return;
+  log(event);
+  if (!is_over(folder_ / "events.jsonl")) write(event);
 } catch (const std::exception&) {
 }
 
-void RunJournal::write(const Event& e) {
+// A lock that is gone or cannot be read is nobody else's: rank 0 then tells how its run ended.
+bool RunJournal::is_own() const {
+  const uint64_t found = lease_token(folder_);
+  return found == token_ || (found == 0 && origin_.rank == 0);
+}
+
+void RunJournal::log(const Event& e) {
   const std::string who = origin_.rank == 0 ? "" : fmt::format("rank {} of {} on {}: ", origin_.rank, origin_.ranks, host_name());
   const Log log = log_ ? log_ : make_file_log(folder_ / "log.txt");
   const std::string code = e.exit_code ? fmt::format(", exit code {}", *e.exit_code) : "";
   log->info("{}{} at step {}{}: {}", who, e.kind, e.step, code, e.reason);  // info goes to the file alone
+}
+
+void RunJournal::write(const Event& e) {
   nlohmann::ordered_json j{
       {"time", utc_time()},        {"kind", e.kind},         {"step", e.step},      {"reason", e.reason}, {"exit_code", nullptr},
       {"rank", origin_.rank},      {"ranks", origin_.ranks}, {"host", host_name()}, {"pid", getpid()},    {"config", origin_.config},

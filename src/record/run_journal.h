@@ -1,6 +1,7 @@
 // events.jsonl and what log.txt says about it: every start, signal, fault and end of a run is one JSON object and one line of the log.
 // The file is appended to over restarts. Rank 0 keeps the journal; another rank joins it when it must tell what rank 0 cannot: its own
-// failure, or that rank 0 is gone. From any thread.
+// failure, or that rank 0 is gone. The first end after a start is its end, whoever told it: later events are told by log.txt alone.
+// From any thread.
 //
 //   time       UTC, ISO 8601              rank, ranks   who tells it, of how many
 //   kind       start|signal|fault|end     host, pid     and where that is
@@ -30,13 +31,14 @@ class RunJournal {
   explicit RunJournal(JournalOrigin origin) : origin_(std::move(origin)) {}
 
   // Rank 0, when the folder is its own: writes the start. FaultError when that is impossible.
-  void open(const std::filesystem::path& folder, Log log);
+  // token: of its lease; where the lock has another's the folder is lost, and nothing is written any more.
+  void open(const std::filesystem::path& folder, uint64_t token, Log log);
   // Another rank: it writes only where the folder's lock has this token, which is that of rank 0.
   void join(const std::filesystem::path& folder, uint64_t token);
 
   void signal(int64_t step, const std::string& reason);
   void fault(int64_t step, const std::string& reason, const std::vector<int>& missing);
-  void end(int64_t step, const std::string& reason, int exit_code);  // only the first is written
+  void end(int64_t step, const std::string& reason, int exit_code);  // only the first of a rank is told
 
  private:
   struct Event {
@@ -47,12 +49,14 @@ class RunJournal {
     std::vector<int> missing = {};
   };
   void write(const Event& event);
+  void log(const Event& event);
+  bool is_own() const;
   void try_write(const Event& event);
 
   JournalOrigin origin_;
   std::mutex mutex_;
   std::filesystem::path folder_;  // empty: there is none yet
-  uint64_t token_ = 0;            // of rank 0's lease, on other ranks
+  uint64_t token_ = 0;            // of rank 0's lease
   Log log_;                       // on rank 0
   bool ended_ = false;
 };

@@ -10,15 +10,12 @@ namespace hlat {
 
 namespace {
 
-constexpr double kLeftByNccl = 0.95;  // of a GPU's memory: its communicators are made later, and take theirs outside the plan
-
 int64_t largest_here(const Config& config, Backend& backend, Comm& world, int local_ranks) {
   const DeviceComm comm(config, backend, world, local_ranks);
   Region measuring;
   const auto ops = backend.make_ops(measuring);
-  Fit fit = fit_here(backend, comm.sharing(), local_ranks);
-  if (comm.transport() == Transport::nccl) fit.available *= kLeftByNccl;
-  return largest_micro_batch(config, {.scratch_model = ops.get(), .transport = comm.transport()}, fit);
+  return largest_micro_batch(config, {.scratch_model = ops.get(), .transport = comm.transport()},
+                             fit_here(backend, comm.sharing(), local_ranks));
 }
 
 }  // namespace

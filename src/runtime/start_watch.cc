@@ -68,22 +68,26 @@ void StartWatch::run() {
     const int number = static_cast<int>(phases_.size()) - 1;
     if (session_ != nullptr) session_->answer_roll_call(number);
     if (now_s() - since_ < limit_s_ + kTurn * std::min(launch_.rank, kTurns)) continue;
-    const std::string phase = phases_.back();
-    const double limit_s = limit_s_;
+    const Overdue overdue{.phases = phases_, .limit_s = limit_s_, .session = session_};
     lock.unlock();
-    too_long_(describe(phase, number, limit_s));
+    const std::string words = describe(overdue);
+    lock.lock();
+    if (finished_ || phases_.size() != overdue.phases.size()) continue;  // it has ended while the others were asked
+    lock.unlock();
+    too_long_(words);
     lock.lock();
     since_ = now_s();
   }
 }
 
-std::string StartWatch::describe(const std::string& phase, int number, double limit_s) {
-  std::string text = fmt::format("start-up: {} has not ended within {:g} s (parallel.start_timeout_s)", phase, limit_s);
+std::string StartWatch::describe(const Overdue& overdue) const {
+  std::string text =
+      fmt::format("start-up: {} has not ended within {:g} s (parallel.start_timeout_s)", overdue.phases.back(), overdue.limit_s);
   if (launch_.ranks == 1) return text;
   const auto found = job_processes(variable);
-  const std::vector<int> here = session_ != nullptr ? session_->ranks_on_host() : expected_here(launch_, variable, found);
+  const std::vector<int> here = overdue.session != nullptr ? overdue.session->ranks_on_host() : expected_here(launch_, variable, found);
   const Absent absent = absent_ranks(found, here);
-  const std::string silent = session_ != nullptr ? roll_call(number) : "";
+  const std::string silent = overdue.session != nullptr ? roll_call(overdue) : "";
   if (!silent.empty()) text += "; " + silent;
   if (!absent.words.empty()) text += fmt::format("; on this host {}", absent.words);
   if (silent.empty() && absent.words.empty() && static_cast<int>(here.size()) < launch_.ranks)
@@ -92,8 +96,9 @@ std::string StartWatch::describe(const std::string& phase, int number, double li
 }
 
 // In a thread of its own: a send to a rank that cannot be reached may block.
-std::string StartWatch::roll_call(int number) {
-  Session* session = session_;
+std::string StartWatch::roll_call(const Overdue& overdue) const {
+  Session* session = overdue.session;
+  const int number = static_cast<int>(overdue.phases.size()) - 1;
   std::packaged_task<std::vector<int>()> task([session, number] { return session->call_roll(number, kRollCall); });
   auto answers = task.get_future();
   std::thread(std::move(task)).detach();
@@ -105,7 +110,7 @@ std::string StartWatch::roll_call(int number) {
     if (static_cast<int>(r) == launch_.rank) continue;
     if (phases[r] < 0) silent.push_back(static_cast<int>(r));
     if (0 <= phases[r] && phases[r] < number)
-      behind += fmt::format("{}rank {} is still at: {}", behind.empty() ? "" : ", ", r, phases_[static_cast<size_t>(phases[r])]);
+      behind += fmt::format("{}rank {} is still at: {}", behind.empty() ? "" : ", ", r, overdue.phases[static_cast<size_t>(phases[r])]);
   }
   std::string text;
   if (!silent.empty())

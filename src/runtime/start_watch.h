@@ -33,8 +33,13 @@ class StartWatch {
 
  private:
   void run();
-  std::string describe(const std::string& phase, int number, double limit_s);
-  std::string roll_call(int number);
+  struct Overdue {  // a copy: the start-up may go on meanwhile
+    std::vector<std::string> phases;
+    double limit_s;
+    Session* session;
+  };
+  std::string describe(const Overdue& overdue) const;
+  std::string roll_call(const Overdue& overdue) const;
 
   const Launch launch_;
   const TooLong too_long_;

@@ -1,6 +1,7 @@
 // Available memory under made-up trees of /proc and /sys.
 #include "base/memory_limits.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -23,17 +24,17 @@ class MemoryLimits : public ::testing::Test {
     std::ofstream(path) << text << "\n";
   }
   void machine(size_t mib) { write("proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable: " + std::to_string(mib * 1024) + " kB"); }
-  void v2(const std::string& group, const std::string& limit, size_t used, size_t inactive) {
+  void v2(const std::string& group, const std::string& limit, size_t used, size_t inactive, size_t active = 0, size_t slab = 0) {
     const std::string at = "sys/fs/cgroup/" + group;
     write(at + "/memory.max", limit);
     write(at + "/memory.current", std::to_string(used));
-    write(at + "/memory.stat", "anon 1\ninactive_file " + std::to_string(inactive) + "\nactive_file 7");
+    write(at + "/memory.stat", fmt::format("anon 1\ninactive_file {}\nactive_file {}\nslab_reclaimable {}", inactive, active, slab));
   }
-  void v1(const std::string& group, size_t limit, size_t used, size_t inactive) {
+  void v1(const std::string& group, size_t limit, size_t used, size_t inactive, size_t active = 0) {
     const std::string at = "sys/fs/cgroup/memory/" + group;
     write(at + "/memory.limit_in_bytes", std::to_string(limit));
     write(at + "/memory.usage_in_bytes", std::to_string(used));
-    write(at + "/memory.stat", "inactive_file 1\ntotal_inactive_file " + std::to_string(inactive));
+    write(at + "/memory.stat", fmt::format("inactive_file 1\ntotal_inactive_file {}\ntotal_active_file {}", inactive, active));
   }
   std::filesystem::path root() const { return dir_.path(); }
   size_t available() const { return host_memory_available(root()); }
@@ -47,6 +48,10 @@ TEST_F(MemoryLimits, PageCacheOfAContainerIsAvailable) {
   write("proc/self/cgroup", "0::/job");
   v2("job", std::to_string(1000 * kMib), 900 * kMib, 600 * kMib);
   EXPECT_EQ(available(), 700 * kMib);
+  v2("job", std::to_string(1000 * kMib), 900 * kMib, 300 * kMib, 200 * kMib, 50 * kMib);
+  EXPECT_EQ(available(), 650 * kMib) << "pages in use of late and kernel tables are dropped too";
+  v2("job", std::to_string(1000 * kMib), 900 * kMib, 300 * kMib, 700 * kMib);
+  EXPECT_EQ(available(), 1000 * kMib) << "the figures are not of one moment";
 }
 
 TEST_F(MemoryLimits, EveryLevelOfTheNestingCounts) {
@@ -67,6 +72,8 @@ TEST_F(MemoryLimits, Version1IsReadToo) {
   v1("outer", 600 * kMib, 500 * kMib, 50 * kMib);
   v1("outer/inner", 900 * kMib, 100 * kMib, 0);
   EXPECT_EQ(available(), 150 * kMib);
+  v1("outer", 600 * kMib, 500 * kMib, 50 * kMib, 30 * kMib);
+  EXPECT_EQ(available(), 180 * kMib);
 }
 
 TEST_F(MemoryLimits, ANameOfAnotherNamespaceMeansTheMount) {

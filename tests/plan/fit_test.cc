@@ -45,9 +45,9 @@ TEST(MicroBatchAuto, IsTheLargestDivisorThatFits) {
   for (const int64_t n : {1, 2, 4, 8, 16}) {
     Config c = given;
     c.train.micro_batch = n;
-    EXPECT_EQ(largest_micro_batch(given, {}, room_for(total(c))), n);
+    EXPECT_EQ(largest_micro_batch(given, {}, room_for(total(c) / kChosenShare + 1)), n);
     if (n > 1) {
-      EXPECT_EQ(largest_micro_batch(given, {}, room_for(total(c) - 1)), n / 2);
+      EXPECT_EQ(largest_micro_batch(given, {}, room_for(total(c) / kChosenShare - 1)), n / 2);
     }
   }
   EXPECT_EQ(largest_micro_batch(given, {}, room_for(0)), 1) << "the fit check then says what is missing";

@@ -81,6 +81,42 @@ TEST(FolderLease, OfADeadProcessOfThisHostIsTakenOverAtOnce) {
   EXPECT_EQ(lock_in(dir)["pid"], getpid());
 }
 
+TEST(FolderLease, OfAProcessThatEndedAndThatNobodyWaitedForIsTakenOver) {
+  const TempDir dir;
+  const pid_t child = fork();
+  if (child == 0) {
+    new FolderLease(dir.path(), 86400);
+    _exit(0);
+  }
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);  // it stays a zombie
+  const std::string told = message_of([&] { FolderLease(dir.path(), 60); });
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(told, "no exception");
+}
+
+TEST(FolderLease, AFileThatCannotBeLookedAtIsNotLost) {
+  const TempDir dir;
+  const FolderLease lease(dir.path(), 0.05);
+  std::filesystem::create_hard_link(dir.path("run.lock"), dir.path("kept"));
+  std::filesystem::create_symlink("run.lock", dir.path("loop"));
+  std::filesystem::rename(dir.path("loop"), dir.path("run.lock"));  // ELOOP from now on
+  const auto sequence = [&] { return json::parse(slurp(dir.path("kept")))["sequence"].get<std::string>(); };
+  for (int turn = 0; turn < 3; ++turn) {
+    const std::string before = sequence();
+    await([&] { return sequence() != before; });
+  }
+  EXPECT_NO_THROW(lease.check());
+}
+
+TEST(FolderLease, ALockWithValuesOfOtherTypesHasAnUnknownOwner) {
+  const TempDir dir;
+  dir.write("run.lock", R"({"host": 7, "pid": "x", "since": [], "space": null, "began": 1, "token": "y", "lease_s": 1})");
+  EXPECT_EQ(lease_token(dir.path()), 0u);
+  const FolderLease lease(dir.path(), 60);
+  EXPECT_NE(lease.taken_over().find("from process 0 on an unknown host, since an unknown time"), std::string::npos) << lease.taken_over();
+}
+
 TEST(FolderLease, OfASilentHostIsTakenOverAfterItsLeaseWithAWord) {
   const TempDir dir;
   write_foreign(dir, 1);

@@ -30,7 +30,7 @@ TEST(RunJournal, TellsEveryStartAndEndOverRestarts) {
   for (const int code : {4, 0}) {
     RunFolder folder(dir.path(), "", false);
     RunJournal journal(origin(0));
-    journal.open(dir.path(), folder.shared_log());
+    journal.open(dir.path(), folder.lease().token(), folder.shared_log());
     journal.end(7, code == 0 ? "finished" : "the disk is full", code);
     journal.end(7, "an error that follows from the first", 1);
   }
@@ -70,11 +70,37 @@ TEST(RunJournal, AnotherRankWritesOnlyWhereRank0HasTheFolder) {
   EXPECT_NE(slurp(dir.path("log.txt")).find("rank 1 of 2 on " + host_name() + ": fault at step 3: rank 0 is gone"), std::string::npos);
 }
 
+TEST(RunJournal, ARunEndsOnceWhicheverRankTellsItFirst) {
+  const test::TempDir dir;
+  RunFolder folder(dir.path(), "", false);
+  RunJournal first(origin(0)), second(origin(1));
+  first.open(dir.path(), folder.lease().token(), folder.shared_log());
+  second.join(dir.path(), folder.lease().token());
+  second.end(3, "the cause", 4);
+  first.fault(3, "what follows from it", {1});
+  first.end(3, "what follows from it", 1);
+  const auto events = events_in(dir);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[1]["reason"], "the cause");
+  EXPECT_NE(slurp(dir.path("log.txt")).find("end at step 3, exit code 1: what follows from it"), std::string::npos);
+}
+
+TEST(RunJournal, ARunThatLostItsFolderTellsNothingInIt) {
+  const test::TempDir dir;
+  RunFolder folder(dir.path(), "", false);
+  RunJournal journal(origin(0));
+  journal.open(dir.path(), folder.lease().token(), folder.shared_log());
+  std::filesystem::rename(dir.write("taken", R"({"token": 99})"), dir.path("run.lock"));  // as a takeover does it
+  journal.signal(2, "SIGTERM");
+  journal.end(3, "this run has lost its folder", 1);
+  EXPECT_EQ(events_in(dir).size(), 1u);
+}
+
 TEST(RunJournal, WordsThatAreNoUtf8AreStillJson) {
   const test::TempDir dir;
   RunFolder folder(dir.path(), "", false);
   RunJournal journal(origin(0));
-  journal.open(dir.path(), folder.shared_log());
+  journal.open(dir.path(), folder.lease().token(), folder.shared_log());
   journal.end(1, "cannot read \xff\xfe.txt", 2);
   EXPECT_EQ(events_in(dir).at(1)["reason"], "cannot read \xef\xbf\xbd\xef\xbf\xbd.txt");
 }

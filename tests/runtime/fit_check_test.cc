@@ -6,6 +6,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/error.h"
 #include "config/resolve.h"
+#include "plan/micro_batch.h"
 #include "runtime/auto_micro_batch.h"
 #include "support/message_of.h"
 #include "support/thread_comm.h"
@@ -76,7 +77,8 @@ TEST(AutoMicroBatch, AllRanksTakeWhatFitsTheSmallest) {
     Region measuring;
     const auto ops = roomy.make_ops(measuring);
     const size_t room = dry_run(four, {.scratch_model = ops.get(), .transport = Transport::staged}).memory.total();
-    SmallBackend backend(world.rank(), world.rank() == 1 ? room : size_t{64} << 30);
+    const auto enough = static_cast<size_t>(static_cast<double>(room) / kChosenShare) + 1;
+    SmallBackend backend(world.rank(), world.rank() == 1 ? enough : size_t{64} << 30);
     EXPECT_EQ(with_micro_batch(config, backend, world, 2).train.micro_batch, 4);
     EXPECT_EQ(with_micro_batch(four, backend, world, 2), four) << "a number stays";
   });
