@@ -84,10 +84,11 @@ void check_report(const FileReport& report, const ReaderOptions& options) {
   const uint64_t all = report.bad + report.documents;
   const double share = options.bad_share;
   if (static_cast<double>(report.bad) <= share * static_cast<double>(all)) return;
-  const bool empty = report.documents == 0 && report.bad == 1 && report.examples.at(0).line == 0;  // nothing is lost
-  const bool nothing_good = report.documents == 0 && options.allow_broken;
-  if (share > 0 && (empty || nothing_good || (report.bad <= kFew && all >= kMany))) return;
-  fail<UsageError>("{}\n  allowed is a share of {:g} (data.bad_share)", describe_bad(report), share);
+  const bool empty = report.documents == 0 && report.bad == 1 && report.examples.at(0).reason == reader::kNoDocuments;  // nothing is lost
+  const bool allowed_as_broken = options.allow_broken && (report.documents == 0 || (report.broken && report.bad <= kFew));
+  if (share > 0 && (empty || allowed_as_broken || (report.bad <= kFew && all >= kMany))) return;
+  fail<UsageError>("{}\n  allowed is a share of {:g} (data.bad_share){}", describe_bad(report), share,
+                   report.documents == 0 ? "; data.allow_broken=true leaves files without a good document out" : "");
 }
 
 }  // namespace hlat

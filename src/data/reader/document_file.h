@@ -84,8 +84,8 @@ std::unique_ptr<DocumentFile> open_documents(const std::string& path, const Read
 // The bad documents of a file, one "FILE:LINE: reason" a line, after a line that counts them, and where it is broken.
 std::string describe_bad(const FileReport& report);
 // An Error with that text when the file is broken, unless that is allowed, and when there are more bad documents than the share of
-// all. Unless the share is 0 these are no Error: an empty file, a few bad documents of a hundred or more, and with allow_broken a file
-// without a good one.
+// all. Unless the share is 0 these are no Error: an empty file, a few bad documents of a hundred or more or of a broken file, and with
+// allow_broken a file without a good one.
 void check_report(const FileReport& report, const ReaderOptions& options);
 
 }  // namespace hlat

@@ -135,12 +135,12 @@ TEST(ReaderIndex, FingerprintFollowsTheContentOnly) {
 TEST(ReaderIndex, DamageIsNotTrusted) {
   const TempDir dir;
   const std::string path = dir.write("a.jsonl", test::json_lines(kTexts) + "{bad\n");
-  open_documents(path, {});
+  open_documents(path, {.bad_share = 0.5});
   const std::string index = only_file(dir.path(".hlat"));
   const std::string good = test::slurp(index);
   const auto reopened = [&](const std::string& damaged) {
     std::ofstream(index, std::ios::binary | std::ios::trunc) << damaged;
-    const auto file = open_documents(path, {});
+    const auto file = open_documents(path, {.bad_share = 0.5});
     return test::read_all(*file) == kTexts && file->report().bad == 1 && test::slurp(index) == good;
   };
   for (size_t i = 0; i < good.size(); i += 3) {
