@@ -116,11 +116,11 @@ TEST(ReaderRecords, SeparatorsAcrossBatches) {
 }
 
 TEST(ReaderRecords, SeparatorsThatOverlapThemselvesCutTheSameEverywhere) {
-  // Where a batch ends depends on sizes alone: five dashes at every distance from its border.
+  // Several batches; from the right the last separator of each is another one.
   Texts texts;
   std::string content;
   while (content.size() < size_t{9} << 20) {
-    texts.push_back(std::string(3 + texts.size() % 5, 'x'));
+    texts.push_back(std::string(40 + texts.size() % 5, 'x'));
     content += texts.back() + "-----";
     texts.back().insert(0, texts.size() > 1 ? "--" : "");
   }
