@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -199,6 +200,14 @@ void source_rules(Checker& check, const Config& c) {
         if (d.sources[j].id() == d.sources[i].id())
           return fmt::format("data.sources[{}] is called {} too; give each its own name", j, d.sources[i].id());
       return {};
+    });
+  for (size_t i = 0; i < d.sources.size(); ++i)
+    check.rule({key("sources", i, "separator")}, [&]() -> std::string {
+      constexpr std::array<std::string_view, 2> kWords = {"line", "blank_line"};
+      const std::string& given = d.sources[i].separator;
+      const bool word = std::all_of(given.begin(), given.end(), [](char x) { return (x >= 'a' && x <= 'z') || x == '_' || x == '-'; });
+      const std::string_view best = word ? nearest(given, kWords) : "";
+      return best.empty() || best == given ? "" : fmt::format("is neither line nor blank_line; did you mean {}?", best);
     });
   if (d.sources.empty()) return;
   check.rule({"data.tokenizer", "data.sources"},

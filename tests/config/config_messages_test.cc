@@ -174,6 +174,14 @@ TEST(ConfigMessages, ListsOfItems) {
   EXPECT_EQ(problems("data: {tokenizer: t, sources: [{path: a, weight: -1}, {path: b, weight: x}]}\n"),
             "FILE:1: data.sources[0].weight = -1: must be a number from 0 to 1000000000000\n"
             "FILE:1: data.sources[1].weight = x: must be a number from 0 to 1000000000000");
+  const auto separator = [](const std::string& text) {
+    return problems("data: {tokenizer: t, sources: [{path: a, separator: \"" + text + "\"}]}\n");
+  };
+  for (const char* good_one : {"", "line", "blank_line", "---", "<|endoftext|>", "\\n", "END", "document"})
+    EXPECT_EQ(separator(good_one), "");
+  for (const auto& [word, meant] : {std::pair{"lines", "line"}, {"newline", "line"}, {"blank", "blank_line"}, {"blankline", "blank_line"}})
+    EXPECT_EQ(separator(word),
+              fmt::format("FILE:1: data.sources[0].separator = {}: is neither line nor blank_line; did you mean {}?", word, meant));
   EXPECT_EQ(problems("data:\n  sources: a.txt\n"),
             "FILE:2: data.sources = a.txt: must be a list of items with the keys name, path, weight, field, separator, "
             "validation, or []; the path of its first item is given as data.sources[0].path=a.txt");

@@ -248,7 +248,7 @@ TEST_F(DatasetTest, BadInputIsAUsageError) {
 
 TEST_F(DatasetTest, ASourceWithoutADocumentSaysWhy) {
   dir.write("one.jsonl", "\n{\"story\": \"a\"}\n");
-  const std::string text = message([&](Config& c) { c.data.sources[0].path = dir.path("one.jsonl"); });
+  const std::string text = message([&](Config& c) { c.data.sources[0].path = dir.path("one.jsonl"), c.data.bad_share = 1; });
   EXPECT_EQ(text,
             "source a: there is no document in one.jsonl\none.jsonl: 1 of 1 documents are bad\n"
             "  one.jsonl:2: no field \"text\"; it has story");

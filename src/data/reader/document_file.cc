@@ -55,6 +55,13 @@ std::unique_ptr<DocumentFile> open_documents(const std::string& path, const Read
   return opened;
 }
 
+void DocumentFile::tokens_part(uint64_t document, uint64_t begin, uint64_t count, std::vector<int32_t>& out) const {
+  tokens(document, out);
+  begin = std::min<uint64_t>(begin, out.size());
+  out.erase(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(begin));
+  out.resize(std::min<uint64_t>(count, out.size()));
+}
+
 std::string describe_bad(const FileReport& report) {
   const auto place = [&](const BadDocument& bad) {
     return bad.line > 0 ? fmt::format("{}:{}: {}", report.path, bad.line, bad.reason) : fmt::format("{}: {}", report.path, bad.reason);
@@ -71,11 +78,17 @@ std::string describe_bad(const FileReport& report) {
 }
 
 void check_report(const FileReport& report, const ReaderOptions& options) {
-  constexpr uint64_t kFew = 3;  // bad documents that no share forbids: a short file has no shares worth the name
+  constexpr uint64_t kFew = 3;     // bad documents that no share forbids
+  constexpr uint64_t kMany = 100;  // documents of a file of which a few are few
   if (report.broken && !options.allow_broken) fail<UsageError>("{}\n  data.allow_broken=true takes what can be read", describe_bad(report));
-  const double share = options.bad_share, allowed = share * static_cast<double>(report.bad + report.documents);
-  if (report.bad == 0 || (share > 0 && report.bad <= kFew) || static_cast<double>(report.bad) <= allowed) return;
-  fail<UsageError>("{}\n  allowed is a share of {:g} (data.bad_share)", describe_bad(report), share);
+  const uint64_t all = report.bad + report.documents;
+  const double share = options.bad_share;
+  if (static_cast<double>(report.bad) <= share * static_cast<double>(all)) return;
+  const bool empty = report.documents == 0 && report.bad == 1 && report.examples.at(0).reason == reader::kNoDocuments;  // nothing is lost
+  const bool allowed_as_broken = options.allow_broken && (report.documents == 0 || (report.broken && report.bad <= kFew));
+  if (share > 0 && (empty || allowed_as_broken || (report.bad <= kFew && all >= kMany))) return;
+  fail<UsageError>("{}\n  allowed is a share of {:g} (data.bad_share){}", describe_bad(report), share,
+                   report.documents == 0 ? "; data.allow_broken=true leaves files without a good document out" : "");
 }
 
 }  // namespace hlat

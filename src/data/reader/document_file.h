@@ -47,6 +47,8 @@ class DocumentFile {
   // A part of a text that may be larger than memory: about `bytes` from byte `begin` on, ending between two characters; empty
   // at the end. The next part begins at begin + out.size().
   virtual void text_part(uint64_t document, uint64_t begin, uint64_t bytes, std::string& out) const = 0;
+  // Tokens [begin, begin + count) of a document; fewer where it ends before.
+  virtual void tokens_part(uint64_t document, uint64_t begin, uint64_t count, std::vector<int32_t>& out) const;
 };
 
 // What opening files took.
@@ -64,7 +66,7 @@ class OpenFiles;
 struct ReaderOptions {
   std::string field = "text";  // of JSON objects and of table columns
   std::string cache_dir = {};  // where indices go; empty: next to the data, else a folder of the user's cache
-  double bad_share = 0.01;     // more bad documents than this share (and more than a few) is an Error
+  double bad_share = 0.01;     // more bad documents than this share is an Error (check_report)
   int threads = 1;             // of the scan
   std::string separator = {};  // of the documents of a text file (reader/records.h); empty: a file is one document
   bool allow_broken = false;   // take what can be read of a file that breaks off; false: that is an Error
@@ -82,7 +84,8 @@ std::unique_ptr<DocumentFile> open_documents(const std::string& path, const Read
 // The bad documents of a file, one "FILE:LINE: reason" a line, after a line that counts them, and where it is broken.
 std::string describe_bad(const FileReport& report);
 // An Error with that text when the file is broken, unless that is allowed, and when there are more bad documents than the share of
-// all (a few are always allowed, unless it is 0).
+// all. Unless the share is 0 these are no Error: an empty file, a few bad documents of a hundred or more or of a broken file, and with
+// allow_broken a file without a good one.
 void check_report(const FileReport& report, const ReaderOptions& options);
 
 }  // namespace hlat

@@ -73,7 +73,7 @@ void scan(const Format& format, const ScanJob& job) {
   job.advance(job.file.size());
   if (job.index.header().documents == 0 && job.index.header().bad == 0 && !job.index.broken()) {
     ScanPart nothing;
-    nothing.add_bad(0, "no documents: the file is empty");
+    nothing.add_bad(0, kNoDocuments);
     job.index.add(nothing);
   }
 }

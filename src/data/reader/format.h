@@ -29,7 +29,8 @@ std::string second_path(const std::string& path);  // the .idx of a .bin, else n
 // Which index belongs to a file, or a pair of files, as it is now.
 IndexKey key_of(const InputFile& file, const InputFile* second, uint64_t settings);
 
-// Fills the index of a file.
+// Fills the index of a file. One without any document, good or bad, gets one bad for this reason.
+constexpr const char* kNoDocuments = "no documents: the file is empty";
 void scan(const Format& format, const ScanJob& job);
 // The reader for what the index says of the file.
 std::unique_ptr<DocumentFile> make_file(InputFile file, std::unique_ptr<Index> index, const ReaderOptions& options);

@@ -21,6 +21,14 @@ std::vector<std::string> index_places(const std::string& data, uint64_t tag, con
   return found;
 }
 
+bool is_index_name(std::string_view name) {
+  constexpr std::string_view kEnd = ".idx";
+  constexpr size_t kTag = 16;
+  if (!name.ends_with(kEnd) || name.size() < kTag + kEnd.size() + 1) return false;
+  name.remove_suffix(kEnd.size());
+  return name[name.size() - kTag - 1] == '.' && name.substr(name.size() - kTag).find_first_not_of("0123456789abcdef") == name.npos;
+}
+
 void write_at_first(const std::vector<std::string>& places, const std::string& data, const std::function<void(const std::string&)>& write) {
   std::string problem;
   for (const std::string& place : places) {

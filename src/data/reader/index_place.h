@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hlat::reader {
@@ -15,5 +16,8 @@ std::vector<std::string> index_places(const std::string& data, uint64_t tag, con
 
 // Calls write(place) for the first of the places where a file can be made. UsageError when there is none.
 void write_at_first(const std::vector<std::string>& places, const std::string& data, const std::function<void(const std::string&)>& write);
+
+// Whether a file's name is that of an index: one may lie in a folder of data.
+bool is_index_name(std::string_view name);
 
 }  // namespace hlat::reader

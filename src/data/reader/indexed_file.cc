@@ -57,15 +57,14 @@ void IndexedFile::text_part(uint64_t document, uint64_t begin, uint64_t bytes, s
 void IndexedFile::part_of_file(const IndexEntry& entry, uint64_t length, uint64_t begin, uint64_t bytes, std::string& out) const {
   const uint32_t touched = file_.check_unchanged();
   check_range(entry.offset, length);
-  if (touched > 0) check_touched_text(entry, length, touched);
+  check_touched(entry, touched, [&] { return hash_in_file(entry.offset, length); });
   begin = std::min(begin, length);
   out.resize(std::min(bytes, length - begin));
   file_.read_exactly(entry.offset + begin, out.data(), out.size());
   if (begin + out.size() < length) out.resize(out.size() - unfinished_bytes(out));
 }
 
-// Once for each touch that a thread meets.
-void IndexedFile::check_touched_text(const IndexEntry& entry, uint64_t length, uint32_t touched) const {
+void IndexedFile::check_touched(const IndexEntry& entry, uint32_t touched, const std::function<uint64_t()>& hash_now) const {
   struct Checked {
     uint64_t hash = 0;
     uint64_t file = 0;
@@ -74,18 +73,22 @@ void IndexedFile::check_touched_text(const IndexEntry& entry, uint64_t length, u
   };
   thread_local Checked checked;
   const Checked now{entry.hash, fingerprint(), touched};
-  if (checked == now) return;
+  if (touched == 0 || checked == now) return;
+  if (hash_now() != entry.hash) fail_changed();
+  checked = now;
+}
+
+uint64_t IndexedFile::hash_in_file(uint64_t offset, uint64_t length) const {
   uint64_t hash = kHashStart;
   std::vector<char> piece(kHashPiece);
   uint64_t at = 0;
   do {
     const auto n = static_cast<size_t>(std::min<uint64_t>(piece.size(), length - at));
-    file_.read_exactly(entry.offset + at, piece.data(), n);
+    file_.read_exactly(offset + at, piece.data(), n);
     hash = hash_piece(hash, {piece.data(), n});
     at += n;
   } while (at < length);
-  if (hash != entry.hash) fail_changed();
-  checked = now;
+  return hash;
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 
 #include "data/reader/document_file.h"
@@ -40,9 +41,11 @@ class IndexedFile : public DocumentFile {
   // text_part of a text that stands in the data file as it is. A part has no hash of its own: the file is looked at each time, and
   // the whole text read once more when it was touched.
   void part_of_file(const IndexEntry& entry, uint64_t length, uint64_t begin, uint64_t bytes, std::string& out) const;
+  // Once for each touch of the file that a thread meets: an Error when what `hash_now` finds is not the document of the index.
+  void check_touched(const IndexEntry& entry, uint32_t touched, const std::function<uint64_t()>& hash_now) const;
 
  private:
-  void check_touched_text(const IndexEntry& entry, uint64_t length, uint32_t touched) const;
+  uint64_t hash_in_file(uint64_t offset, uint64_t length) const;
 
   InputFile file_;
   std::unique_ptr<Index> index_;

@@ -13,16 +13,19 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "config/nearest_file.h"
 #include "data/reader/format.h"
+#include "data/reader/index_place.h"
 
 namespace hlat {
 namespace {
 
 using Names = std::vector<std::string>;
 
-// The patterns that the first {a,b} of a pattern stands for, and those of these.
-void expand_braces(const std::string& pattern, Names& out) {
-  const size_t open = pattern.find('{');
+// The patterns that the first {a,b} of a pattern from `from` on stands for, and those of these. Braces without a comma are a name's own.
+void expand_braces(const std::string& pattern, Names& out, size_t from = 0) {
+  const size_t open = pattern.find('{', from);
+  if (open == std::string::npos) return out.push_back(pattern);
   size_t close = std::string::npos;
   std::vector<size_t> cuts = {open};  // the brackets and commas of this level
   for (size_t i = open, depth = 0; i < pattern.size(); ++i) {
@@ -33,13 +36,10 @@ void expand_braces(const std::string& pattern, Names& out) {
       break;
     }
   }
-  if (close == std::string::npos || cuts.size() == 1) {
-    out.push_back(pattern);
-    return;
-  }
+  if (close == std::string::npos || cuts.size() == 1) return expand_braces(pattern, out, open + 1);
   cuts.push_back(close);
   for (size_t i = 0; i + 1 < cuts.size(); ++i)
-    expand_braces(pattern.substr(0, open) + pattern.substr(cuts[i] + 1, cuts[i + 1] - cuts[i] - 1) + pattern.substr(close + 1), out);
+    expand_braces(pattern.substr(0, open) + pattern.substr(cuts[i] + 1, cuts[i + 1] - cuts[i] - 1) + pattern.substr(close + 1), out, open);
 }
 
 bool is_pattern(const std::string& part) { return part.find_first_of("*?[\\") != std::string::npos; }
@@ -47,7 +47,13 @@ bool is_pattern(const std::string& part) { return part.find_first_of("*?[\\") !=
 struct Entry {
   std::string name;
   bool folder = false;  // a link to one is none
+  bool link = false;
 };
+
+bool is_folder(const std::string& path) {
+  struct stat s {};
+  return ::stat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode);
+}
 
 std::vector<Entry> entries_of(const std::string& folder) {
   const auto close = [](DIR* open) { ::closedir(open); };
@@ -60,10 +66,11 @@ std::vector<Entry> entries_of(const std::string& folder) {
   while (const dirent* e = ::readdir(dir.get())) {
     const std::string name = e->d_name;
     if (name == "." || name == "..") continue;
-    bool is_folder = e->d_type == DT_DIR;
+    Entry entry{name, e->d_type == DT_DIR, e->d_type == DT_LNK};
     struct stat s {};
-    if (e->d_type == DT_UNKNOWN) is_folder = ::lstat((folder + name).c_str(), &s) == 0 && S_ISDIR(s.st_mode);
-    list.push_back({name, is_folder});
+    if (e->d_type == DT_UNKNOWN && ::lstat((folder + name).c_str(), &s) == 0)
+      entry.folder = S_ISDIR(s.st_mode), entry.link = S_ISLNK(s.st_mode);
+    list.push_back(std::move(entry));
   }
   return list;
 }
@@ -105,7 +112,7 @@ class Walk {
     for (const Entry& e : entries_of(base)) {
       if (e.name.starts_with('.')) continue;
       if (e.folder) go_deep(base + e.name + "/", part);
-      if (last && !e.folder) found_.push_back(base + e.name);
+      if (last && !e.folder && !(e.link && is_folder(base + e.name))) found_.push_back(base + e.name);
     }
   }
 
@@ -132,11 +139,13 @@ std::string some_of(const Names& names) {
   return names.size() > kShown ? fmt::format("{} and {} more", text, names.size() - kShown) : text;
 }
 
-Names matching(const std::string& path) {
+// `literal`: the path is one name, not a pattern.
+Names matching(const std::string& path, bool& literal) {
   std::string pattern = path;
   if (const char* home = std::getenv("HOME"); home != nullptr && (pattern == "~" || pattern.starts_with("~/"))) pattern.replace(0, 1, home);
   struct stat s {};
-  if (::stat(pattern.c_str(), &s) == 0) return {pattern};  // its name may have brackets
+  literal = ::stat(pattern.c_str(), &s) == 0;
+  if (literal) return {pattern};  // its name may have brackets
   if (errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG) fail_storage(errno, "cannot look for " + path);
   Names patterns, found;
   expand_braces(pattern, patterns);
@@ -154,19 +163,45 @@ void drop_second_halves(Names& files) {
   files = std::move(rest);
 }
 
+// Of what a folder or a pattern has: the indices of data files, which may lie among them, and each .idx that `lone` gets, without its .bin.
+void drop_lone_halves(Names& files, Names& lone) {
+  std::erase_if(files, [&](const std::string& path) {
+    struct stat s {};
+    if (!path.ends_with(".idx") || ::stat(reader::data_path(path).c_str(), &s) == 0) return false;
+    if (!reader::is_index_name(path)) lone.push_back(path);
+    return true;
+  });
+}
+
+// The nearest name, or the folder that there is not; of a pattern the folder before it.
+std::string hint_of(const std::string& path) {
+  const size_t special = path.find_first_of("*?[\\{");
+  if (special == std::string::npos) return file_hint(path);
+  const size_t slash = path.rfind('/', special);
+  if (slash == std::string::npos || is_folder(path.substr(0, slash + 1))) return "";
+  return file_hint(path.substr(0, slash + 1) + "*");
+}
+
+[[noreturn]] void fail_none(const std::string& path, const Names& others, const Names& lone) {
+  if (!lone.empty()) fail<UsageError>("{}: {} without the .bin that belongs to it", path, some_of(lone));
+  if (others.empty()) fail<UsageError>("no file matches {}{}", path, hint_of(path));
+  fail<UsageError>("no file in {} is a data file by its name ({}); known are {}", path, some_of(others), reader::known_formats());
+}
+
 }  // namespace
 
 FoundFiles find_files(const std::string& path) {
-  Names files, others, twice;
-  for (std::string& name : matching(path)) {
-    struct stat s {};
-    if (::stat(name.c_str(), &s) == 0 && S_ISDIR(s.st_mode))
-      files_below(name, files, others);
+  Names files, others, twice, lone;
+  bool literal = false;
+  for (std::string& name : matching(path, literal)) {
+    if (is_folder(name))
+      files_below(name, files, others), literal = false;
     else
       files.push_back(std::move(name));
   }
   std::sort(files.begin(), files.end());
   drop_second_halves(files);
+  if (!literal) drop_lone_halves(files, lone);
   FoundFiles found;
   std::unordered_map<uint64_t, const std::string*> seen;
   for (const std::string& name : files) {
@@ -179,9 +214,10 @@ FoundFiles find_files(const std::string& path) {
     else
       twice.push_back(*first->second == name ? name : fmt::format("{} is {}", name, *first->second));
   }
-  if (found.files.empty() && others.empty()) fail<UsageError>("no file matches {}", path);
-  if (found.files.empty())
-    fail<UsageError>("no file in {} is a data file by its name ({}); known are {}", path, some_of(others), reader::known_formats());
+  if (found.files.empty()) fail_none(path, others, lone);
+  if (!lone.empty())
+    found.remarks.push_back(fmt::format("{} of the files that {} names {} left out, an .idx without its .bin: {}", lone.size(), path,
+                                        lone.size() == 1 ? "was" : "were", some_of(lone)));
   if (!twice.empty())
     found.remarks.push_back(fmt::format("{} of the files that {} names {} found twice and read once: {}", twice.size(), path,
                                         twice.size() == 1 ? "was" : "were", some_of(twice)));

@@ -1,6 +1,7 @@
 // Which files a path of the config names: a file, a folder, or a pattern. In a pattern * ? [abc] match within a name, {a,b} either, ** any
 // depth of folders. A folder means all files below it whose names are those of data files. Names that begin with a point are only found
-// when the pattern says so, and folders behind links are not walked by **.
+// when the pattern says so, and folders behind links are not walked by **. Indices of data files that lie among them are passed over, and
+// so is an .idx without its .bin, with a remark.
 #pragma once
 
 #include <string>

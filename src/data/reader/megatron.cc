@@ -1,5 +1,6 @@
 #include "data/reader/megatron.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -32,17 +33,34 @@ class TokenFile final : public IndexedFile {
   void tokens(uint64_t document, std::vector<int32_t>& out) const override {
     watch();
     const IndexEntry e = entry(document);
-    check_range(e.offset, e.stored);
-    std::string bytes(e.stored, '\0');
-    file().read_exactly(e.offset, bytes.data(), bytes.size());
-    out.clear();
-    int64_t bad = 0;
-    if (!widen_tokens(static_cast<TokenType>(index().header().detail), bytes, out, bad) || hash_tokens(out) != e.hash) fail_changed();
+    read(e, 0, e.length, out);
+    if (hash_tokens(out) != e.hash) fail_changed();
+  }
+  // A part has no hash of its own: the file is looked at each time, and the whole document read once more when it was touched.
+  void tokens_part(uint64_t document, uint64_t begin, uint64_t count, std::vector<int32_t>& out) const override {
+    const IndexEntry e = entry(document);
+    check_touched(e, file().check_unchanged(), [&] {
+      read(e, 0, e.length, out);
+      return hash_tokens(out);
+    });
+    begin = std::min<uint64_t>(begin, e.length);
+    read(e, begin, std::min<uint64_t>(count, e.length - begin), out);
   }
 
  protected:
   void fetch(const IndexEntry& /*entry*/, std::string& /*out*/) const override {
     HLAT_CHECK(false, "{} holds tokens, not text", file().path());
+  }
+
+ private:
+  void read(const IndexEntry& e, uint64_t begin, uint64_t count, std::vector<int32_t>& out) const {
+    const auto type = static_cast<TokenType>(index().header().detail);
+    check_range(e.offset, e.stored);
+    std::string bytes(count * token_bytes(type), '\0');
+    file().read_exactly(e.offset + begin * token_bytes(type), bytes.data(), bytes.size());
+    out.clear();
+    int64_t bad = 0;
+    if (!widen_tokens(type, bytes, out, bad)) fail_changed();
   }
 };
 

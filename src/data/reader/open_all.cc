@@ -78,7 +78,7 @@ class SmallFiles {
   // Sets the items of `out` that belong to the small files.
   void open(std::vector<std::unique_ptr<DocumentFile>>& out) {
     if (!find(out)) {
-      if (!source_.verified.empty()) fail_changed(0);
+      if (!source_.verified.empty()) fail_changed(missing_);
       write_at_first(places_, source_.pattern, [&](const std::string& place) { write(place); });
       if (!pack_ || !attach(out)) fail("the files of {} change while they are opened", source_.pattern);
     }
@@ -136,19 +136,17 @@ class SmallFiles {
     const size_t chunks = (which_.size() + kChunk - 1) / kChunk;
     for_all(chunks, options_.threads, [&](size_t chunk) {
       for (size_t i = chunk * kChunk; i < std::min((chunk + 1) * kChunk, which_.size()) && !missing; ++i)
-        if (!attach(i, out[which_[i]])) missing = true;
+        if (!attach(i, out[which_[i]])) missing_ = i, missing = true;
     });
     return !missing;
   }
   bool attach(size_t i, std::unique_ptr<DocumentFile>& out) const {
     const PackEntry* e = current(i);
-    if (e == nullptr && !source_.verified.empty()) fail_changed(i);
     if (e == nullptr) return false;
     ReaderOptions options = options_;
     if (!source_.verified.empty()) options.verified = source_.verified[which_[i]];
     const IndexKey key = pack_->key(*e);
     auto index = Index::part_of(pack_->file(), e->begin, e->bytes, key, options);
-    if (!index && options.verified) fail_changed(i);
     if (!index) return false;
     out = make_file(InputFile(file(i).path, file(i).stamp, key.sample, options_.files), std::move(index), options_);
     return true;
@@ -224,6 +222,7 @@ class SmallFiles {
   std::string folder_;
   std::vector<std::string> places_;
   std::unique_ptr<IndexPack> pack_;
+  std::atomic<size_t> missing_ = 0;  // a file without a sound index in the pack that was looked at last
 };
 
 void open_large(const SourceFiles& source, const std::vector<size_t>& which, const ReaderOptions& options, Told& told,

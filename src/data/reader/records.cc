@@ -1,5 +1,6 @@
 #include "data/reader/records.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "data/reader/utf8.h"
@@ -27,9 +28,17 @@ class Separated final : public Records {
   Separated(std::string separator, bool trim) : separator_(std::move(separator)), trim_(trim) {}
 
   size_t whole(std::string_view data, size_t seen) override {
-    const size_t from = seen >= separator_.size() ? seen - separator_.size() + 1 : 0;
-    const size_t last = data.substr(from).rfind(separator_);
-    return last == std::string_view::npos ? 0 : from + last + separator_.size();
+    if (lines()) {
+      const size_t last = data.substr(seen).rfind('\n');
+      return last == std::string_view::npos ? 0 : seen + last + 1;
+    }
+    // From the left, as each() does: where a separator can overlap itself the last one from the right is another.
+    size_t from = seen >= separator_.size() ? seen - separator_.size() + 1 : 0;
+    from = std::max(from, seen - std::min(unended_, seen));
+    size_t end = 0;
+    for (size_t at; (at = data.find(separator_, from)) != std::string_view::npos;) end = from = at + separator_.size();
+    unended_ = end > 0 ? data.size() - end : unended_ + data.size() - seen;
+    return end;
   }
   void each(std::string_view batch, bool first, const Take& take) const override {
     if (trim_) batch = without_mark(batch, first);
@@ -46,6 +55,7 @@ class Separated final : public Records {
  private:
   std::string separator_;
   bool trim_;
+  size_t unended_ = 0;  // bytes that whole() has seen behind the last record's end
 };
 
 // Texts that one or more lines of blanks end.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "data/reader/blocks.h"
@@ -40,10 +41,11 @@ class RecordBatches {
     RecordBatch batch{.data = std::move(rest_), .begin = offset_, .broken = {}};
     rest_.clear();
     size_t end = 0;  // behind the last whole record
+    size_t seen = std::exchange(seen_, 0);
     while (!ended_ && (batch.data.size() < kBatch || end == 0)) {
-      const size_t before = batch.data.size();
       read_step(batch.data);
-      if (const size_t found = records_.whole(batch.data, before); found > 0) end = found;
+      if (const size_t found = records_.whole(batch.data, seen); found > 0) end = found;
+      seen = batch.data.size();
       if (end == 0 && batch.data.size() > kMaxDocument + kStep) return too_long(batch);
     }
     if (ended_) {
@@ -51,6 +53,7 @@ class RecordBatches {
       if (!batch.broken.empty()) batch.cut = batch.data.size() - end;
     } else {
       rest_ = batch.data.substr(end);
+      seen_ = rest_.size();
       batch.data.resize(end);
     }
     offset_ += batch.data.size();
@@ -89,7 +92,8 @@ class RecordBatches {
 
   ByteStream& stream_;
   Records& records_;
-  std::string rest_;  // the begin of a record
+  std::string rest_;  // the begin of a record; behind one that was passed over, anything
+  size_t seen_ = 0;   // bytes of it that records_ has looked at
   uint64_t offset_ = 0;
   size_t step_ = 64 << 10;  // grows, so that a small file takes little
   bool ended_ = false;

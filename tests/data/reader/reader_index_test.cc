@@ -135,12 +135,12 @@ TEST(ReaderIndex, FingerprintFollowsTheContentOnly) {
 TEST(ReaderIndex, DamageIsNotTrusted) {
   const TempDir dir;
   const std::string path = dir.write("a.jsonl", test::json_lines(kTexts) + "{bad\n");
-  open_documents(path, {});
+  open_documents(path, {.bad_share = 0.5});
   const std::string index = only_file(dir.path(".hlat"));
   const std::string good = test::slurp(index);
   const auto reopened = [&](const std::string& damaged) {
     std::ofstream(index, std::ios::binary | std::ios::trunc) << damaged;
-    const auto file = open_documents(path, {});
+    const auto file = open_documents(path, {.bad_share = 0.5});
     return test::read_all(*file) == kTexts && file->report().bad == 1 && test::slurp(index) == good;
   };
   for (size_t i = 0; i < good.size(); i += 3) {
@@ -273,7 +273,18 @@ TEST(ReaderOpen, MatchesPatternsSorted) {
   EXPECT_EQ(match_files(dir.path("{c,b}.*")), (Texts{dir.path("b.jsonl"), dir.path("c.txt")}));
   EXPECT_EQ(match_files(dir.write("a[1].txt", "")), Texts{dir.path("a[1].txt")});
   EXPECT_EQ(message_of([&] { match_files(dir.path("*.zst")); }), "no file matches " + dir.path("*.zst"));
-  EXPECT_EQ(message_of([&] { match_files(dir.path("none/*.zst")); }), "no file matches " + dir.path("none/*.zst"));
+  EXPECT_EQ(message_of([&] { match_files(dir.path("none/*.zst")); }),
+            "no file matches " + dir.path("none/*.zst") + "; there is no folder " + dir.path("none"));
+  EXPECT_EQ(message_of([&] { match_files(dir.path("c.text")); }),
+            "no file matches " + dir.path("c.text") + "; did you mean " + dir.path("c.txt?"));
+}
+
+TEST(ReaderOpen, BracesWithoutACommaAreANamesOwn) {
+  const TempDir dir;
+  fs::create_directories(dir.path("{d}"));
+  for (const char* name : {"{d}/a.txt", "{d}/z.txt", "{d}/b.txt", "{xa}.txt"}) dir.write(name, "");
+  EXPECT_EQ(match_files(dir.path("{d}/{a,z}.txt")), (Texts{dir.path("{d}/a.txt"), dir.path("{d}/z.txt")}));
+  EXPECT_EQ(match_files(dir.path("{x{a,b}}.*")), Texts{dir.path("{xa}.txt")});
 }
 
 TEST(ReaderOpen, TwoStarsAreAnyDepthOfFolders) {
@@ -286,6 +297,8 @@ TEST(ReaderOpen, TwoStarsAreAnyDepthOfFolders) {
   EXPECT_EQ(match_files(dir.path("**/y/*.jsonl")), Texts{dir.path("d/x/y/c.jsonl")});
   EXPECT_EQ(match_files(dir.path("d/**/y/**")), (Texts{dir.path("d/x/y/c.jsonl"), dir.path("d/x/y/c.txt")}));
   EXPECT_EQ(match_files(dir.path("d/*.jsonl")), Texts{dir.path("d/a.jsonl")});
+  fs::create_directory_symlink(dir.path("d/x"), dir.path("d/x/y/link"));
+  EXPECT_EQ(match_files(dir.path("d/x/y/**")), (Texts{dir.path("d/x/y/c.jsonl"), dir.path("d/x/y/c.txt")}));
 }
 
 TEST(ReaderOpen, AFolderIsAllDataFilesBelowIt) {

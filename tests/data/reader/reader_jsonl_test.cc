@@ -123,10 +123,22 @@ TEST(ReaderJsonl, StopsAboveTheAllowedShareWithFileAndLine) {
 
 TEST(ReaderJsonl, AFewBadDocumentsAreAllowedUnlessTheShareIsZero) {
   const TempDir dir;
-  const std::string path = dir.write("a.jsonl", "{\"text\": \"a\"}\n{\n{\n{\n");
+  std::string good;
+  for (int i = 0; i < 97; ++i) good += "{\"text\": \"a\"}\n";
+  const std::string path = dir.write("a.jsonl", good + "{\n{\n{\n");
   EXPECT_EQ(open_documents(path, {})->report().bad, 3u);
   EXPECT_THROW(open_documents(path, {.bad_share = 0}), Error);
-  EXPECT_THROW(open_documents(dir.write("b.jsonl", "{\"text\": \"a\"}\n{\n{\n{\n{\n"), {}), Error);
+  EXPECT_THROW(open_documents(dir.write("b.jsonl", good + "{\n{\n{\n{\n"), {}), Error);
+  EXPECT_THROW(open_documents(dir.write("short.jsonl", "{\"text\": \"a\"}\n{\"text\": \"a\"}\n{\"text\": \"a\"}\n{\n"), {}), UsageError);
+}
+
+TEST(ReaderJsonl, AFileWithoutAGoodDocumentIsAnErrorUnlessBrokenFilesAreAllowed) {
+  const TempDir dir;
+  const std::string path = dir.write("a.txt", "\xff");
+  EXPECT_THROW(open_documents(path, {}), UsageError);
+  EXPECT_THROW(open_documents(path, {.bad_share = 0.9}), UsageError);
+  EXPECT_EQ(open_documents(path, {.allow_broken = true})->report().bad, 1u);
+  EXPECT_EQ(open_documents(dir.write("empty.txt", ""), {})->documents(), 0u) << "nothing is lost of it";
 }
 
 TEST(ReaderJsonl, StopsEarlyWhenNothingIsGood) {

@@ -143,6 +143,42 @@ TEST_F(ReaderMany, OtherProcessesVerifyWithoutHashing) {
   EXPECT_EQ(work.files_scanned, 0u);
 }
 
+// The leading process left the first place as it was: it could not write there.
+TEST_F(ReaderMany, OtherProcessesLookAtEveryPlaceOfTheIndex) {
+  const char* before = std::getenv("XDG_CACHE_HOME");
+  const std::string saved = before ? before : "";
+  setenv("XDG_CACHE_HOME", dir.path("user").c_str(), 1);
+  open();
+  fs::rename(dir.path("d/.hlat"), dir.path("stale"));
+  write(7, "another text");
+  dir.write("d/.hlat", "a file where the folder would be: nobody can write there");
+  std::vector<uint64_t> fingerprints;
+  for (const auto& f : open()) fingerprints.push_back(f->fingerprint());
+  fs::remove(dir.path("d/.hlat"));
+  fs::rename(dir.path("stale"), dir.path("d/.hlat"));
+  EXPECT_EQ(open({}, fingerprints).size(), fingerprints.size());
+  EXPECT_EQ(work.files_scanned, 0u);
+  write(9, "a third text");
+  const std::string message = message_of([&] { open({}, fingerprints); });
+  EXPECT_NE(message.find("changed during start-up"), std::string::npos) << message;
+  EXPECT_NE(message.find(dir.path(name(9))), std::string::npos) << message;
+  if (before)
+    setenv("XDG_CACHE_HOME", saved.c_str(), 1);
+  else
+    unsetenv("XDG_CACHE_HOME");
+}
+
+TEST_F(ReaderMany, IndicesBelowTheDataAreNoData) {
+  const auto before = match_files(dir.path("d"));
+  open({.cache_dir = dir.path("d/cache")});
+  open_documents(dir.path(name(2)), {.cache_dir = dir.path("d/cache")});
+  EXPECT_EQ(indices(), 2);
+  EXPECT_EQ(match_files(dir.path("d")), before);
+  EXPECT_EQ(match_files(dir.path("d/**")), before);
+  open({.cache_dir = dir.path("d/cache")});
+  EXPECT_EQ(work.files_scanned, 0u);
+}
+
 TEST_F(ReaderMany, TheFirstBadFileIsNamedAndProgressIsTold) {
   dir.write("d/f100.jsonl", "{\n{\n{\n{\n");
   dir.write("d/z.jsonl", "{\n{\n{\n{\n");

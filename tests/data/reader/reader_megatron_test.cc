@@ -105,6 +105,41 @@ TEST(ReaderMegatron, EitherNameOpensThePairAndPatternsCountItOnce) {
   EXPECT_EQ(match_files(dir.path("*.idx")), std::vector<std::string>{dir.path("a.idx")});
 }
 
+TEST(ReaderMegatron, AnIdxWithoutItsBinIsLeftOutOfFoldersAndPatterns) {
+  const TempDir dir;
+  const std::string path = make_pair_of<uint16_t>(some_tokens(20, 1000), 8).write(dir);
+  dir.write("b.idx", "");
+  for (const std::string& where : {dir.path(), dir.path("*")}) {
+    const FoundFiles found = find_files(where);
+    ASSERT_EQ(found.files.size(), 1u);
+    EXPECT_EQ(fs::path(found.files[0].path), path);
+    ASSERT_EQ(found.remarks.size(), 1u);
+    EXPECT_NE(found.remarks[0].find("b.idx"), std::string::npos);
+  }
+  EXPECT_NE(message_of([&] { match_files(dir.path("b*")); }).find("without the .bin"), std::string::npos);
+  EXPECT_EQ(match_files(dir.path("b.idx")).size(), 1u) << "who names it is told when it is opened";
+}
+
+TEST(ReaderMegatron, PartsOfDocuments) {
+  const TempDir dir;
+  const std::vector<Tokens> documents = some_tokens(97, 120);
+  const Pair pair = make_pair_of<uint16_t>(documents, 8);
+  const std::string path = pair.write(dir);
+  const auto file = open_documents(path, {});
+  Tokens part;
+  for (size_t d = 0; d < documents.size(); d += 8)
+    for (const size_t begin : {size_t{0}, size_t{1}, d / 2, d, d + 3})
+      for (const size_t count : {size_t{0}, size_t{5}, size_t{1000}}) {
+        file->tokens_part(d, begin, count, part);
+        const auto from = documents[d].begin() + static_cast<std::ptrdiff_t>(std::min(begin, d));
+        EXPECT_EQ(part, Tokens(from, from + static_cast<std::ptrdiff_t>(std::min(count, d - std::min(begin, d)))));
+      }
+  std::string changed = pair.bin;
+  changed.back() ^= 1;
+  dir.write("a.bin", changed);
+  EXPECT_THROW(file->tokens_part(96, 0, 5, part), Error) << "of a document that changed elsewhere";
+}
+
 TEST(ReaderMegatron, LargeIdsAreKept) {
   const TempDir dir;
   const std::vector<Tokens> documents = {{65535, 0, 1}, {2147483647}};
@@ -114,7 +149,7 @@ TEST(ReaderMegatron, LargeIdsAreKept) {
 
 std::string reason_of(const Pair& pair) {
   const TempDir dir;
-  const FileReport report = open_documents(pair.write(dir), {})->report();
+  const FileReport report = open_documents(pair.write(dir), {.bad_share = 0.5})->report();
   if (report.bad != 1 || report.documents != 2 || report.examples.at(0).line != 2) return "not one bad document";
   return report.examples[0].reason;
 }

@@ -115,6 +115,19 @@ TEST(ReaderRecords, SeparatorsAcrossBatches) {
   }
 }
 
+TEST(ReaderRecords, SeparatorsThatOverlapThemselvesCutTheSameEverywhere) {
+  // Several batches; from the right the last separator of each is another one.
+  Texts texts;
+  std::string content;
+  while (content.size() < size_t{9} << 20) {
+    texts.push_back(std::string(40 + texts.size() % 5, 'x'));
+    content += texts.back() + "-----";
+    texts.back().insert(0, texts.size() > 1 ? "--" : "");
+  }
+  texts.emplace_back("--");
+  EXPECT_TRUE(texts_of("a.txt", content, {.separator = "---"}) == texts);
+}
+
 TEST(ReaderRecords, SeparatorsHaveIndicesOfTheirOwn) {
   const TempDir dir;
   const std::string path = dir.write("a.txt", "one\ntwo\n");
@@ -124,7 +137,7 @@ TEST(ReaderRecords, SeparatorsHaveIndicesOfTheirOwn) {
 
 TEST(ReaderRecords, BadTextsAreNamedByLine) {
   const TempDir dir;
-  const auto file = open_documents(dir.write("a.txt", "one\n\ntwo\nx\xff\n\nthree\n"), {.separator = "blank_line"});
+  const auto file = open_documents(dir.write("a.txt", "one\n\ntwo\nx\xff\n\nthree\n"), {.bad_share = 0.5, .separator = "blank_line"});
   EXPECT_EQ(test::read_all(*file), (Texts{"one", "three"}));
   ASSERT_EQ(file->report().examples.size(), 1u);
   EXPECT_EQ(file->report().examples[0].line, 3u);
