@@ -97,12 +97,10 @@ class FileReader : public DocumentReader {
   }
 
   uint64_t read_tokens(const DocumentFile& file, uint64_t index, uint64_t from, uint64_t to, std::vector<int32_t>& ids) {
-    file.tokens(index, ids);
-    const uint64_t size = ids.size() * kTokenSize;
+    const uint64_t size = file.length(index) * kTokenSize;
     check_inside(file, index, from, size);
     const uint64_t end = std::min({from + kPieceBytes, to, size});
-    ids.resize(end / kTokenSize);
-    ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(from / kTokenSize));
+    file.tokens_part(index, from / kTokenSize, (end - from) / kTokenSize, ids);
     const int64_t vocab = source_.tokenizer_.vocab_size();
     for (const int32_t id : ids)
       if (id < 0 || id >= vocab)
