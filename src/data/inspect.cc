@@ -168,11 +168,14 @@ std::string report_text(const DataReport& r) {
   std::string s = fmt::format("the first {} steps: {} rows, {} tokens\n\n", r.steps, r.rows, r.tokens);
   s += fmt::format("{:<24} {:>10} {:>12} {:>8} {:>8} | {:>9} {:>7} {:>7} {:>7} {:>9} | {:>10} {:>9}\n", "source", "documents", "tokens",
                    "wanted", "share", "mean", "5 %", "50 %", "95 %", "longest", "bytes/tok", "fallback");
-  for (const SourceReport& l : r.sources)
-    s += fmt::format("{:<24} {:>10} {:>12} {:>7.2f}% {:>7.2f}% | {:>9.1f} {:>7} {:>7} {:>7} {:>9} | {:>10} {:>8.3f}%\n", l.name,
-                     l.documents, l.tokens, 100 * l.wanted, percent(l.tokens, r.tokens), l.mean_length(), l.percentile(0.05),
-                     l.percentile(0.5), l.percentile(0.95), l.percentile(1),
-                     std::isnan(l.bytes_per_token) ? "" : fmt::format("{:.2f}", l.bytes_per_token), percent(l.fallback, l.tokens));
+  for (const SourceReport& l : r.sources) {
+    const bool known = !l.lengths.empty();
+    const auto length = [&](double share) { return known ? fmt::format("{}", l.percentile(share)) : "-"; };
+    s += fmt::format("{:<24} {:>10} {:>12} {:>7.2f}% {:>7.2f}% | {:>9} {:>7} {:>7} {:>7} {:>9} | {:>10} {:>8.3f}%\n", l.name, l.documents,
+                     l.tokens, 100 * l.wanted, percent(l.tokens, r.tokens), known ? fmt::format("{:.1f}", l.mean_length()) : "-",
+                     length(0.05), length(0.5), length(0.95), length(1),
+                     std::isnan(l.bytes_per_token) ? "-" : fmt::format("{:.2f}", l.bytes_per_token), percent(l.fallback, l.tokens));
+  }
   s += "(tokens per document: of documents that were read whole)\n\n";
   s += "packing: every position of every row holds a token, none is lost\n";
   s += fmt::format("repeats: of {} documents {} came again in their row, {} in their step, {} in all that was walked\n", r.documents,
@@ -194,6 +197,19 @@ std::string rows_text(const std::vector<ShownRow>& rows) {
   return s;
 }
 
+namespace {
+
+nlohmann::ordered_json lengths_json(const SourceReport& l) {
+  if (l.lengths.empty()) return {};  // null: no document was read whole
+  return {{"mean", l.mean_length()},
+          {"p5", l.percentile(0.05)},
+          {"p50", l.percentile(0.5)},
+          {"p95", l.percentile(0.95)},
+          {"max", l.percentile(1)}};
+}
+
+}  // namespace
+
 nlohmann::ordered_json report_json(const DataReport& r) {
   nlohmann::ordered_json j{{"steps", r.steps},
                            {"rows", r.rows},
@@ -212,12 +228,7 @@ nlohmann::ordered_json report_json(const DataReport& r) {
                             {"wanted_share", l.wanted},
                             {"fallback_tokens", l.fallback},
                             {"bytes_per_token", l.bytes_per_token},
-                            {"tokens_per_document",
-                             {{"mean", l.mean_length()},
-                              {"p5", l.percentile(0.05)},
-                              {"p50", l.percentile(0.5)},
-                              {"p95", l.percentile(0.95)},
-                              {"max", l.percentile(1)}}}});
+                            {"tokens_per_document", lengths_json(l)}});
   return j;
 }
 

@@ -151,6 +151,7 @@ TEST_F(DatasetTest, OneLongDocumentHasADifferentRowForEveryLane) {
   config.train.global_batch = 8;
   const Dataset data(config, 1);
   EXPECT_TRUE(data.warnings().empty()) << data.warnings().front();
+  EXPECT_TRUE(report_json(inspect_data(data, 2000))["sources"][0]["tokens_per_document"].is_null()) << "it was not read whole";
   TrainBatches batches(data, {.begin = 0, .count = 8});
   Batch batch(8, 32);
   std::set<std::vector<int32_t>> rows;
