@@ -140,7 +140,7 @@ std::string normal(std::string_view name) {
 
 std::string_view find(std::span<const Row> rows, std::string_view name) {
   const std::string word = " " + normal(name) + " ";
-  if (word.find_first_of(" ", 1) != word.size() - 1) return {};
+  if (word.find_first_of(' ', 1) != word.size() - 1) return {};
   for (const Row& row : rows)
     if (row.theirs.find(word) != std::string_view::npos) return row.ours;
   return {};

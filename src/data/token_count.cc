@@ -29,7 +29,7 @@ uint64_t count_tokens(const Mixture& mixture, size_t source, int threads, uint64
   const auto work = [&](std::exception_ptr& error) {
     try {
       const std::unique_ptr<DocumentReader> reader = documents.reader();
-      for (uint64_t d; tokens < enough && (d = next++) < documents.documents();)
+      for (uint64_t d = 0; tokens < enough && (d = next++) < documents.documents();)
         if (mixture.has(source, d)) tokens += tokens_of(*reader, d);
     } catch (...) {
       error = std::current_exception();

@@ -80,7 +80,7 @@ class Walk {
  public:
   Walk(const std::string& pattern, Names& found) : found_(found) {
     size_t begin = 0;
-    for (size_t slash; (slash = pattern.find('/', begin)) != std::string::npos; begin = slash + 1)
+    for (size_t slash = 0; (slash = pattern.find('/', begin)) != std::string::npos; begin = slash + 1)
       parts_.push_back(pattern.substr(begin, slash - begin));
     parts_.push_back(pattern.substr(begin));
   }

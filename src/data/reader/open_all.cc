@@ -26,7 +26,7 @@ constexpr size_t kChunk = 32;         // small files that a thread takes at once
 // Counts what scans have done, from all threads.
 class Told {
  public:
-  Told(const SourceFiles& source) : observer_(source.observer) { progress_.source = source.name; }
+  explicit Told(const SourceFiles& source) : observer_(source.observer) { progress_.source = source.name; }
   void expect(uint64_t files, uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     progress_.all_files += files;

@@ -36,7 +36,7 @@ class Separated final : public Records {
     size_t from = seen >= separator_.size() ? seen - separator_.size() + 1 : 0;
     from = std::max(from, seen - std::min(unended_, seen));
     size_t end = 0;
-    for (size_t at; (at = data.find(separator_, from)) != std::string_view::npos;) end = from = at + separator_.size();
+    for (size_t at = 0; (at = data.find(separator_, from)) != std::string_view::npos;) end = from = at + separator_.size();
     unended_ = end > 0 ? data.size() - end : unended_ + data.size() - seen;
     return end;
   }
