@@ -47,7 +47,7 @@ TEST_P(ReaderLong, HalfAGigabyteIsADocument) {
 
 TEST_P(ReaderLong, MoreThanTheLimitIsBad) {
   const test::TempDir dir;
-  const auto file = open_documents(make_file(dir, GetParam(), reader::kMaxDocument + (64 << 20)), {.threads = 2});
+  const auto file = open_documents(make_file(dir, GetParam(), reader::kMaxDocument + (64 << 20)), {.bad_share = 1, .threads = 2});
   EXPECT_EQ(test::read_all(*file), (std::vector<std::string>{"first", "last"}));
   ASSERT_EQ(file->report().bad, 1u);
   EXPECT_EQ(file->report().examples[0].line, 2u);
