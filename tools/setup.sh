@@ -18,6 +18,7 @@ build|libfmt-dev|header fmt/format.h|fmt: text formatting
 build|libspdlog-dev|header spdlog/spdlog.h|spdlog: logging
 build|libopenmpi-dev|command mpicc|Open MPI: ranks as processes
 build|openmpi-bin|command mpirun|Open MPI: its launcher
+build|libxxhash-dev|header xxhash.h|xxHash: checksums of checkpoints
 build|pkg-config|command pkg-config|finds libraries
 build|libsimdjson-dev|header simdjson.h|simdjson: JSON documents of the data
 build|libzstd-dev|header zstd.h|zstd: compressed data

@@ -29,6 +29,11 @@ struct ModelConfig {
   int64_t ffn = 384;
   int64_t vocab = 512;  // 0: as many as the tokenizer has
   double rope_theta = 10000;
+  std::string rope_scaling = "none";  // none | linear | llama3: how frequencies are stretched for texts longer than the model saw
+  double rope_factor = 1;             // by how much
+  double rope_low_freq_factor = 1;    // llama3: waves longer than rope_original_len / this are stretched in full
+  double rope_high_freq_factor = 4;   // llama3: waves shorter than rope_original_len / this are left as they are
+  int64_t rope_original_len = 8192;   // llama3: tokens the model saw before
   double norm_eps = 1e-5;
   bool tied = false;       // the output head uses the embedding matrix
   double init_std = 0.02;  // output projections use init_std / sqrt(2 * layers)
@@ -131,6 +136,22 @@ struct DataConfig {
   bool operator==(const DataConfig&) const = default;
 };
 
+struct CheckpointConfig {
+  int64_t every = 1000;              // steps between saves; 0: not by steps
+  double minutes = 0;                // between saves; 0: not by time
+  bool at_end = true;                // save when training ends
+  int64_t keep = 3;                  // the latest so many
+  int64_t keep_every = 0;            // and for good those whose step is a multiple of this; 0: none
+  int64_t weights_every_tokens = 0;  // bf16 copies of the weights alone, kept for good; 0: none
+  std::string dir;                   // empty: checkpoints in the run folder
+  int64_t staging_mb = 0;            // host memory of a rank that state is copied to; 0: as much as the state takes, where it fits
+  int64_t max_wait_s = 60;           // an update waits for a save no longer than this; the save is then given up
+  int64_t grace_s = 60;              // from a signal to the end of the process, the save included
+  std::string resume_from;           // a checkpoint, or a step of this run; empty: the latest of the run folder
+  std::string init_from;             // a checkpoint whose weights a new run starts with; empty: none
+  bool operator==(const CheckpointConfig&) const = default;
+};
+
 struct DeviceConfig {
   std::string backend = "auto";  // auto | cpu | cuda
   int64_t threads = 0;           // 0: its cores / local ranks that share them
@@ -147,6 +168,7 @@ struct Config {
   ParallelConfig parallel;
   OptimConfig optim;
   DataConfig data;
+  CheckpointConfig checkpoint;
   DeviceConfig device;
   bool operator==(const Config&) const = default;
 };

@@ -57,6 +57,14 @@ void fields(Visit& v, ModelConfig& c) {
   v("ffn", c.ffn, "width of the feed-forward layer", range(1, 4194304));
   v("vocab", c.vocab, "tokens in the vocabulary; auto: those of the tokenizer, rounded up to a multiple of 64", auto_or(2, 16777216));
   v("rope_theta", c.rope_theta, "base of the rotary position frequencies", range(1, 1e12));
+  v("rope_scaling", c.rope_scaling, "how rotary frequencies are stretched for sequences longer than the model was trained on",
+    one_of({"none", "linear", "llama3"}));
+  v("rope_factor", c.rope_factor, "by how much rope_scaling stretches", range(1, 1e6));
+  v("rope_low_freq_factor", c.rope_low_freq_factor, "llama3: wavelengths above rope_original_len / this are stretched by the whole factor",
+    range(1e-6, 1e6));
+  v("rope_high_freq_factor", c.rope_high_freq_factor, "llama3: wavelengths below rope_original_len / this are not stretched",
+    range(1e-6, 1e6));
+  v("rope_original_len", c.rope_original_len, "llama3: sequence length of the training before", range(1, 16777216));
   v("norm_eps", c.norm_eps, "added to the mean square in RMSNorm", range(1e-12, 1));
   v("tied", c.tied, "the output head uses the embedding matrix", Limits{});
   v("init_std", c.init_std, "spread of the initial weights; output projections use init_std / sqrt(2 * layers)", above(0, 100));
@@ -147,6 +155,27 @@ void fields(Visit& v, DataConfig& c) {
 }
 
 template <class Visit>
+void fields(Visit& v, CheckpointConfig& c) {
+  v("every", c.every, "steps between saves; 0: not by steps", range(0, kMaxCount));
+  v("minutes", c.minutes, "minutes between saves; 0: not by time", range(0, 1e6));
+  v("at_end", c.at_end, "save when training ends", Limits{});
+  v("keep", c.keep, "how many of the latest checkpoints stay", range(1, 1e6));
+  v("keep_every", c.keep_every, "checkpoints whose step is a multiple of this stay for good; 0: none", range(0, kMaxCount));
+  v("weights_every_tokens", c.weights_every_tokens, "tokens between copies of the weights alone, in bf16, which stay for good; 0: none",
+    range(0, kMaxTokens));
+  v("dir", c.dir, "where checkpoints are; empty: folder checkpoints in run.dir", optional_text());
+  v("staging_mb", c.staging_mb, "MiB of host memory of a rank that a save copies its state to; auto: as much as the state, where it fits",
+    auto_or(8, 16777216));
+  v("max_wait_s", c.max_wait_s, "seconds that an update waits for a save whose staging memory is full; the save is then given up",
+    range(1, 1000000));
+  v("grace_s", c.grace_s, "seconds from SIGTERM, SIGUSR1 or Ctrl-C to the end of the process, saving included", range(1, 1000000));
+  v("resume_from", c.resume_from, "a checkpoint folder, or a step of this run, to go on from; empty: the latest of this run",
+    optional_text());
+  v("init_from", c.init_from, "a checkpoint folder whose weights a new run starts with, with a fresh optimizer; empty: none",
+    optional_text());
+}
+
+template <class Visit>
 void fields(Visit& v, DeviceConfig& c) {
   v("backend", c.backend, "where the step runs; auto: on a GPU if there is one; CUDA_VISIBLE_DEVICES chooses among several GPUs",
     one_of({"auto", "cpu", "cuda"}));
@@ -166,6 +195,7 @@ void sections(Visit& v, Config& c) {
   v("parallel", c.parallel, "How ranks share the work. Without a launcher there is one.");
   v("optim", c.optim, "AdamW and its learning-rate schedule.");
   v("data", c.data, "What the model reads.");
+  v("checkpoint", c.checkpoint, "What a run saves, and what it starts from.");
   v("device", c.device, "The machine.");
 }
 
