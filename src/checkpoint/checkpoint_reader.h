@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <future>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -43,18 +44,21 @@ class CheckpointReader {
   using Bytes = std::shared_ptr<const std::vector<std::byte>>;
 
   uint64_t verify_piece(size_t file, size_t piece);
+  void place_pieces();
   Bytes load(size_t file, size_t piece);
   Bytes cached(size_t file, size_t piece);
-  OpenFile& open(size_t file);
+  void keep(uint64_t key, const Bytes& bytes);  // under the lock
+  const OpenFile& open(size_t file);
 
   std::filesystem::path folder_;
   CheckpointIndex index_;
   std::vector<std::vector<Place>> places_;  // by tensor, by the first global element
   size_t cache_bytes_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::unique_ptr<OpenFile>> files_;
   std::list<std::pair<uint64_t, Bytes>> recent_;  // the latest first
   std::unordered_map<uint64_t, std::list<std::pair<uint64_t, Bytes>>::iterator> by_piece_;
+  std::unordered_map<uint64_t, std::shared_future<Bytes>> loading_;
   size_t cached_bytes_ = 0;
   uint64_t bytes_read_ = 0;
 };

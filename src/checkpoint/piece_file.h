@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/checksum.h"
 #include "checkpoint/index.h"
 
 namespace hlat {
@@ -29,16 +30,16 @@ class PieceFile {
   SavedFile finish();
 
  private:
-  struct Running;
   void put(const void* data, size_t bytes, uint64_t offset);
 
   std::filesystem::path path_;
   std::vector<uint64_t> sizes_;  // of the pieces
   SavedFile file_;
-  std::unique_ptr<Running> running_;  // the checksum of the piece under way
+  RunningChecksum running_;  // of the piece under way
   int fd_ = -1;
   uint64_t bytes_ = 0, written_ = 0;
-  size_t piece_ = 0;
+  size_t piece_ = 0;       // under way
+  uint64_t of_piece_ = 0;  // bytes of it that came
 };
 
 }  // namespace hlat

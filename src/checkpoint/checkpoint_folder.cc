@@ -1,0 +1,161 @@
+#include "checkpoint/checkpoint_folder.h"
+
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <sstream>
+
+#include "base/file.h"
+
+namespace hlat {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kPrefix = "step_", kUnfinished = ".tmp", kReplaced = ".replaced";
+
+// The step of a folder's name; none: not that of a checkpoint.
+std::optional<int64_t> step_of(std::string name) {
+  if (!name.starts_with(kPrefix)) return {};
+  int64_t step = 0;
+  const char *first = name.data() + kPrefix.size(), *last = name.data() + name.size();
+  const auto [end, error] = std::from_chars(first, last, step);
+  return error == std::errc() && end == last && step >= 0 && (*first != '0' || last - first == 1) ? std::optional(step) : std::nullopt;
+}
+
+bool has_index(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_regular_file(folder / kIndexName, error);
+}
+
+void rename_folder(const fs::path& from, const fs::path& to) {
+  if (rename(from.c_str(), to.c_str()) != 0) fail_storage(errno, fmt::format("cannot rename {} to {}", from.string(), to.string()));
+}
+
+void remove_folder(const fs::path& folder) try { fs::remove_all(folder); } catch (const fs::filesystem_error& e) {
+  fail_storage(e.code().value(), "cannot remove " + folder.string());
+}
+
+void write_whole(const fs::path& path, const std::string& text) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) fail_storage(errno, "cannot open " + path.string());
+  size_t done = 0;
+  int error = 0;
+  while (done < text.size() && error == 0) {
+    const ssize_t n = write(fd, text.data() + done, text.size() - done);
+    if (n >= 0)
+      done += static_cast<size_t>(n);
+    else if (errno != EINTR)
+      error = errno;
+  }
+  if (error == 0 && fsync(fd) != 0) error = errno;
+  if (close(fd) != 0 && error == 0) error = errno;
+  if (error != 0) fail_storage(error, "cannot write " + path.string());
+}
+
+}  // namespace
+
+fs::path checkpoint_path(const fs::path& parent, int64_t step) { return parent / fmt::format("{}{}", kPrefix, step); }
+
+std::vector<int64_t> checkpoint_steps(const fs::path& parent) {
+  std::vector<int64_t> steps;
+  std::error_code error;
+  for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error))
+    if (const auto step = step_of(it->path().filename()); step && has_index(it->path())) steps.push_back(*step);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+CheckpointIndex read_index(const fs::path& folder) {
+  const fs::path path = folder / kIndexName;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail_storage(errno, "cannot open " + path.string());
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) fail<FaultError>("cannot read {}", path.string());
+  try {
+    return CheckpointIndex::parse(std::move(text).str());
+  } catch (const DamagedCheckpoint& e) {
+    fail<DamagedCheckpoint>("{}: {}", path.string(), e.what());
+  } catch (const UsageError& e) {
+    fail<UsageError>("{}: {}", path.string(), e.what());
+  }
+}
+
+fs::path NewCheckpoint::folder_of(const fs::path& parent, int64_t step) {
+  return fs::path(checkpoint_path(parent, step).string() + std::string(kUnfinished));
+}
+
+NewCheckpoint::NewCheckpoint(fs::path parent, int64_t step) : parent_(std::move(parent)), folder_(folder_of(parent_, step)), step_(step) {
+  std::error_code error;
+  remove_folder(folder_);
+  fs::create_directories(parent_, error);
+  if (!error) fs::create_directory(folder_, error);
+  if (error) fail_storage(error.value(), "cannot create " + folder_.string());
+}
+
+void NewCheckpoint::commit(const CheckpointIndex& index) {
+  write_whole(folder_ / kIndexName, index.save());
+  sync_folder(folder_);
+  const fs::path to = checkpoint_path(parent_, step_), replaced = to.string() + std::string(kReplaced);
+  std::error_code error;
+  const bool replaces = fs::exists(to, error);
+  if (replaces) {
+    remove_folder(replaced);
+    rename_folder(to, replaced);
+  }
+  rename_folder(folder_, to);
+  sync_folder(parent_);
+  if (replaces) remove_folder(replaced);
+}
+
+void NewCheckpoint::discard() noexcept {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+void sync_folder(const fs::path& folder) {
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) fail_storage(errno, "cannot open " + folder.string());
+  const int error = fsync(fd) != 0 ? errno : 0;
+  close(fd);
+  if (error != 0 && error != EINVAL) fail_storage(error, "cannot fsync " + folder.string());  // EINVAL: file systems without it
+}
+
+void remove_checkpoint(const fs::path& folder) {
+  std::error_code error;
+  fs::remove(folder / kIndexName, error);
+  if (error) fail_storage(error.value(), "cannot remove " + (folder / kIndexName).string());
+  remove_folder(folder);
+}
+
+void remove_leftovers(const fs::path& parent) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
+    std::string name = it->path().filename();
+    if (step_of(name) && !has_index(it->path())) found.push_back(it->path());
+    for (const std::string_view suffix : {kUnfinished, kReplaced})
+      if (name.ends_with(suffix) && step_of(name.substr(0, name.size() - suffix.size()))) found.push_back(it->path());
+  }
+  for (const fs::path& folder : found) remove_folder(folder);
+}
+
+std::vector<int64_t> beyond_retention(const std::vector<int64_t>& steps, int64_t keep, int64_t keep_every) {
+  std::vector<int64_t> sorted = steps, gone;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i + static_cast<size_t>(keep) < sorted.size(); ++i)
+    if (keep_every == 0 || sorted[i] % keep_every != 0) gone.push_back(sorted[i]);
+  return gone;
+}
+
+uint64_t free_bytes(const fs::path& folder) {
+  struct statvfs s {};
+  if (statvfs(folder.c_str(), &s) != 0) fail_storage(errno, "cannot ask for the free space of " + folder.string());
+  return static_cast<uint64_t>(s.f_bavail) * s.f_frsize;
+}
+
+}  // namespace hlat
