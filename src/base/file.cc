@@ -16,7 +16,7 @@ void fail_storage(int error, const std::string& what) {
   const std::string text = fmt::format("{}: {}", what, std::strerror(error));
   switch (error) {
     case ENOSPC:
-    case EDQUOT:
+    case EDQUOT: throw DiskFull(text);
     case EFBIG:
     case EIO:
     case ESTALE:

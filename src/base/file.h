@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
+
 namespace hlat {
 
 class OutputFile {
@@ -27,7 +29,13 @@ class OutputFile {
 // Cuts off the part of a line that a process left at the end of a file when it died. No file: nothing to do.
 void cut_to_whole_lines(const std::filesystem::path& file);
 
-// Throws for a failed call with this errno: FaultError where the disk or the system failed, UsageError where the path cannot work.
+// No room on the disk, or in the user's quota.
+class DiskFull : public FaultError {
+ public:
+  using FaultError::FaultError;
+};
+
+// Throws for a failed call with this errno: DiskFull, FaultError where the disk or the system failed, UsageError where the path cannot work.
 [[noreturn]] void fail_storage(int error, const std::string& what);
 
 }  // namespace hlat

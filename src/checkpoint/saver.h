@@ -22,8 +22,11 @@
 namespace hlat {
 
 struct SaveOptions {
-  size_t staging_bytes = 0;  // of this rank; rounded to buffers of at least kMaxPiece
-  double max_wait_s = 60;
+  size_t staging_bytes = 0;  // of this rank; rounded up to whole buffers (staging.h)
+  double max_wait_s = 60;    // that updates wait for copies, in all of one save
+  // Called by the thread that writes, before each part of the file, with the bytes before it. What it throws fails the save as an error of
+  // the disk does. A file system that is slow, hangs or fails can be put here.
+  std::function<void(uint64_t)> before_write = {};
 };
 
 // What is saved. Only rank 0's words are looked at, but for `content`, `step`, `run`, `parent` and own_record.
@@ -44,7 +47,7 @@ struct SaveOutcome {
   uint64_t bytes = 0;        // of all ranks
   double seconds = 0;        // from begin() to the commit
   double copy_s = 0;         // of this rank: until the last bucket was copied
-  double update_wait_s = 0;  // of this rank: that updates waited for copies
+  double update_wait_s = 0;  // of this rank: that the host waited for copies before updates; a device with work before them waits less
 };
 
 class Saver {
@@ -52,17 +55,21 @@ class Saver {
   // commit: a group of all ranks for the saves alone, for host memory, or null with one rank. params and device must outlive this.
   // shard, shards: this rank's place along dp.
   Saver(const ParamStore& params, Device& device, int shard, int shards, std::unique_ptr<Comm> commit, const SaveOptions& options);
-  ~Saver();  // waits for a save under way
+  // Waits for the end of a save under way, and so for a disk that hangs: whoever may not wait that long calls wait() first, and when it is
+  // over ends the process instead. What was not committed is a leftover then (remove_leftovers).
+  ~Saver();
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
   static size_t state_bytes(const ParamStore& params, int shard, int shards);  // that one rank saves: staging for all of it
 
-  bool busy() const;  // a save is under way on this rank; its next outcome is not there yet
-  // Between two steps; not while busy. Returns at once: copying begins.
+  // A save is under way. One that failed has its outcome before that ends: when all ranks have stopped writing and its folder is removed. A
+  // writer that hangs in the system keeps it busy on all ranks, and nothing else.
+  bool busy() const;
+  // Between two steps; not while busy on any rank. Returns at once: copying begins.
   void begin(SaveRequest request);
   void before_update(int bucket);  // the bucket's elements may be changed when it returns
-  // Waits until the save under way has an outcome, at most so long; false: it goes on.
+  // Waits until the latest save has an outcome, at most so long; false: it goes on.
   bool wait(double seconds);
   std::optional<SaveOutcome> take_outcome();  // of a save that ended, once
 
