@@ -38,10 +38,7 @@ struct LoadedPart : TrainedPart {
   uint64_t bytes_read = 0;  // by all ranks
 };
 
-// What a checkpoint of the run has in its index besides tensors and files.
-CheckpointIndex saved_words(const Config& config, int64_t step);
-
-// Trains from initial weights to `step`, saves to PARENT/step_N, and trains `more` steps: the part after the save.
+// Trains from initial weights to `step`, and `more` steps while it saves to PARENT/step_N: the part since the save began.
 TrainedPart run_and_save(const Config& config, const std::filesystem::path& parent, int64_t step, int64_t more,
                          CheckpointContent content = CheckpointContent::training);
 
