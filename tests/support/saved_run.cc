@@ -124,6 +124,20 @@ class Rank {
     EXPECT_EQ(outcome->problem, "");
   }
 
+  // Of every copy, also those that count for nothing, and without any help from what is tested.
+  void add_tensors(GlobalState& state) {
+    for (ParamId id = 0; id < params().size(); ++id) {
+      const int64_t n = params().weight(id).numel();
+      for (const FlatRun& run : params().spec(id).slice.flat_runs(0, n))
+        add(state, StateKind::weight, id, params().weight(id).viewed({n}).rows(run.begin, run.end), run.map);
+    }
+    for (const UpdateUnit& u : params().units()) {
+      add(state, StateKind::master, u.param, u.tensors.master, u.map);
+      add(state, StateKind::moment1, u.param, u.tensors.m, u.map);
+      add(state, StateKind::moment2, u.param, u.tensors.v, u.map);
+    }
+  }
+
   void poison() {
     for (const Bucket& b : params().buckets())
       for (const Tensor& t : {b.weight, b.grad, b.m, b.v, b.master})
@@ -148,20 +162,6 @@ class Rank {
   }
 
  private:
-  // Of every copy, also those that count for nothing, and without any help from what is tested.
-  void add_tensors(GlobalState& state) {
-    for (ParamId id = 0; id < params().size(); ++id) {
-      const int64_t n = params().weight(id).numel();
-      for (const FlatRun& run : params().spec(id).slice.flat_runs(0, n))
-        add(state, StateKind::weight, id, params().weight(id).viewed({n}).rows(run.begin, run.end), run.map);
-    }
-    for (const UpdateUnit& u : params().units()) {
-      add(state, StateKind::master, u.param, u.tensors.master, u.map);
-      add(state, StateKind::moment1, u.param, u.tensors.m, u.map);
-      add(state, StateKind::moment2, u.param, u.tensors.v, u.map);
-    }
-  }
-
   void add(GlobalState& state, StateKind kind, ParamId id, const Tensor& t, const ElementMap& map) {
     if (!t.defined()) return;
     std::vector<double>& whole = state[fmt::format("{} {}", name_of(kind), params().spec(id).name)];
@@ -280,20 +280,25 @@ LoadedPart load_and_run(const Config& config, const std::filesystem::path& folde
   return result;
 }
 
-void load_on_ranks(const Config& config, const std::filesystem::path& folder, LoadWhat what,
-                   const std::function<void(int rank, const std::exception&)>& caught) {
+GlobalState load_on_ranks(const Config& config, const std::filesystem::path& folder, LoadWhat what,
+                          const std::function<void(int rank, const std::exception&)>& caught) {
+  GlobalState state;
   std::mutex mutex;
   run_thread_ranks(ranks_of(config), [&](Comm& world) {
     Rank rank(config, world);
     CheckpointReader reader(folder);
     try {
       load_state(reader, rank.params(), rank.mesh(), rank.device(), what, 2);
+      const std::lock_guard lock(mutex);
+      rank.add_tensors(state);
     } catch (const std::exception& e) {
+      if (!caught) throw;
       const std::lock_guard lock(mutex);
       caught(world.rank(), e);
     }
     world.barrier();
   });
+  return state;
 }
 
 }  // namespace hlat

@@ -45,8 +45,9 @@ TrainedPart run_and_save(const Config& config, const std::filesystem::path& pare
 // Loads a checkpoint and trains `more` steps. Before, memory is filled with NaN; after loading, the buckets' padding must be zero.
 LoadedPart load_and_run(const Config& config, const std::filesystem::path& folder, int64_t more, LoadWhat what = LoadWhat::training);
 
-// Loads on every rank and does nothing more. What a rank throws is handed to `caught`, one at a time, with its number.
-void load_on_ranks(const Config& config, const std::filesystem::path& folder, LoadWhat what,
-                   const std::function<void(int rank, const std::exception&)>& caught);
+// Loads on every rank, and returns what the mesh then holds; opens no data. What a rank throws is handed to `caught`, one at a time, with
+// its number.
+GlobalState load_on_ranks(const Config& config, const std::filesystem::path& folder, LoadWhat what = LoadWhat::training,
+                          const std::function<void(int rank, const std::exception&)>& caught = {});
 
 }  // namespace hlat
