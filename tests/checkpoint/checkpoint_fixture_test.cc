@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "base/rng.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "config/saved.h"
 #include "support/saved_run.h"
 #include "support/temp_dir.h"
 #include "train/state_records.h"
@@ -66,7 +68,9 @@ TEST(CheckpointFixture, Version1Loads) {
   EXPECT_EQ(index.step, kStep);
   EXPECT_EQ(index.tokens, kStep * 4 * 8);
   EXPECT_EQ(index.tensors.size(), static_cast<size_t>(std::count(expected.begin(), expected.end(), '\n')));
-  EXPECT_NE(index.config.find("mixed_sr"), std::string::npos);
+  const Config saved = config_from_json(nlohmann::ordered_json::parse(index.config)).config;
+  EXPECT_EQ(saved.model, fixture_config().model);
+  EXPECT_EQ(saved.train, fixture_config().train);
   const DataState position = saved_position(index);
   EXPECT_EQ(position.step(), kStep);
   EXPECT_EQ(position.lanes.size(), 4u);

@@ -54,7 +54,13 @@ class FoldedRows : public BatchSource {
 // What the ranks of a mesh put together; under the mutex.
 struct Shared {
   std::mutex mutex;
-  std::vector<DataState> positions;
+  DataState first;
+  std::vector<RankLanes> others;
+
+  void add(OwnPosition position) {
+    if (auto* all = std::get_if<DataState>(&position)) first = std::move(*all);
+    if (auto* lanes = std::get_if<RankLanes>(&position)) others.push_back(std::move(*lanes));
+  }
 };
 
 class Rank {
@@ -92,13 +98,10 @@ class Rank {
     {
       const std::lock_guard lock(shared.mutex);
       add_tensors(into.tensors);
-      if (batches_ && mesh().first_stage()) shared.positions.push_back(batches_->position());
+      shared.add(position());
     }
     world_.barrier();
-    if (world_.rank() == 0) {
-      std::sort(shared.positions.begin(), shared.positions.end(), [](const auto& a, const auto& b) { return a.first_lane < b.first_lane; });
-      into.data = join(std::exchange(shared.positions, {}));
-    }
+    if (world_.rank() == 0) into.data = join(std::move(shared.first), std::exchange(shared.others, {}));
     world_.barrier();
   }
 
@@ -113,7 +116,7 @@ class Rank {
     request.parent = parent;
     request.content = index.content;
     request.index = std::move(index);
-    request.own_record = own_record(batches_ && mesh().first_stage() ? std::optional(batches_->position()) : std::nullopt, "");
+    request.own_record = own_record(position(), "");
     request.join_records = [](CheckpointIndex& joined, const std::vector<std::string>& own) { join_records(joined, own); };
     saver_->begin(std::move(request));
   }
@@ -136,6 +139,12 @@ class Rank {
       add(state, StateKind::moment1, u.param, u.tensors.m, u.map);
       add(state, StateKind::moment2, u.param, u.tensors.v, u.map);
     }
+  }
+
+  // One rank of each replica knows it.
+  OwnPosition position() {
+    if (!batches_ || !mesh().first_stage()) return {};
+    return mesh().coord().dp == 0 ? OwnPosition(batches_->position()) : OwnPosition(batches_->rank_lanes());
   }
 
   void poison() {
