@@ -13,7 +13,7 @@ namespace hlat {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;  // records and the config come back in the order they were written in
 
 constexpr std::string_view kFormat = "hlat checkpoint";
 constexpr std::string_view kSumKey = ",\n\"checksum\":\"";

@@ -7,24 +7,20 @@
 #include <vector>
 
 #include "checkpoint/checkpoint_reader.h"
+#include "checkpoint/state_source.h"
 #include "ops/device.h"
 #include "parallel/mesh.h"
 #include "param/param_store.h"
 
 namespace hlat {
 
-enum class LoadWhat : uint8_t {
-  training,  // weights and optimizer state
-  weights,   // weights, masters made of them; moments are zero. An untied head may be made of the embedding.
-};
-
 struct LoadResult {
-  std::vector<std::string> conversions;  // one line each: "weights f32, from the masters: exact"; empty: everything as it was saved
+  std::vector<std::string> conversions;  // of all ranks, one line each: "weights f32, from the masters: exact"; empty: all as it was saved
   uint64_t bytes_read = 0;               // by this rank
 };
 
-// UsageError on all ranks when the checkpoint cannot be loaded into this model (another shape, tensors missing), DamagedCheckpoint on all
-// when a rank finds it damaged. Collective over the mesh.
+// Memory of the store need not have been written before. UsageError on all ranks when the checkpoint cannot be loaded into this model
+// (another shape, tensors missing), DamagedCheckpoint on all when a rank finds it damaged. Collective over the mesh.
 LoadResult load_state(CheckpointReader& reader, const ParamStore& params, const Mesh& mesh, Device& device, LoadWhat what, int threads);
 
 }  // namespace hlat

@@ -60,6 +60,14 @@ void model_rules(Checker& check, const ModelConfig& m) {
   });
   check.rule({"model.kv_heads", "model.heads"},
              [&]() -> std::string { return m.heads % m.kv() == 0 ? "" : fmt::format("must divide model.heads ({})", m.heads); });
+  check.rule({"model.rope_factor", "model.rope_scaling"}, [&]() -> std::string {
+    if (m.rope_factor == 1 || m.rope_scaling != "none") return {};
+    return "stretches nothing while model.rope_scaling is none; give model.rope_scaling=linear or llama3";
+  });
+  check.rule({"model.rope_high_freq_factor", "model.rope_low_freq_factor", "model.rope_scaling"}, [&]() -> std::string {
+    if (m.rope_scaling != "llama3" || m.rope_high_freq_factor > m.rope_low_freq_factor) return {};
+    return fmt::format("must exceed model.rope_low_freq_factor ({})", m.rope_low_freq_factor);
+  });
 }
 
 void schedule_rules(Checker& check, const OptimConfig& o, const TrainConfig& t) {

@@ -51,7 +51,7 @@ Executor::Executor(const Config& config, const Precision& precision, const Mesh&
   mesh.reserve(memory[Purpose::comm]);
   rope_ = memory[Purpose::weight].alloc(stat_, {config.train.seq_len, config.model.head_dim()}, "rope table");
   loss_sum_ = memory[Purpose::io].alloc(DType::f64, {1}, "loss");
-  ops.rope_table(rope_, config.model.rope_theta);
+  ops.rope_table(rope_, rope_frequencies(config.model));
 }
 
 Executor::Flight& Executor::flight(const Action& a) {

@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "nn/ctx.h"
+#include "param/param_names.h"
 
 namespace hlat {
 
@@ -14,7 +15,8 @@ struct Embedding {
   void declare(ParamBuilder& params, const ModelConfig& model) {
     const Part rows = params.tp_part(model.vocab);
     first = rows.begin;
-    table = params.add_split("embedding", {model.vocab, model.hidden}, 0, {{.global = rows.begin, .count = rows.count}}, model.init_std);
+    table = params.add_split(std::string(kEmbeddingName), {model.vocab, model.hidden}, 0, {{.global = rows.begin, .count = rows.count}},
+                             model.init_std);
   }
   void forward(Ctx& ctx, Tensor ids /*(N)*/, Tensor x) const {
     const Scope scope(ctx.temp());

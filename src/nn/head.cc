@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "param/param_names.h"
+
 namespace hlat {
 
 void Head::declare(ParamBuilder& params, const ModelConfig& model, const TrainConfig& train, bool decay_norms, ParamId tied) {
@@ -13,7 +15,7 @@ void Head::declare(ParamBuilder& params, const ModelConfig& model, const TrainCo
   if (tied >= 0)
     output.weight = tied;
   else
-    output.declare_columns(params, "head.output", model.vocab, model.hidden, {{.global = first, .count = vocab}}, model.init_std);
+    output.declare_columns(params, std::string(kHeadName), model.vocab, model.hidden, {{.global = first, .count = vocab}}, model.init_std);
 }
 
 // Adds the losses; what it returns lies in temporary memory of the caller's scope.

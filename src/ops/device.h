@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ops/ops.h"
 #include "tensor/copy_stream.h"
@@ -44,6 +45,16 @@ class Backend {
   virtual std::string describe() const = 0;  // one line for the log
   // Names the device among all of all hosts, so that ranks find out who shares one. Empty: the host itself.
   virtual std::string device_id() const { return {}; }
+
+  // The kernels of this rank that more than the call decides (ops/kernel_choices.h): those that computed something, and those it was given
+  // and has not met yet. Empty: there are none.
+  virtual std::string kernel_choices() const { return {}; }
+  // From the record of the run that is continued, before anything is planned: scratch follows from the kernels. What fits this device and
+  // its libraries then goes before measurements and caches. Lines for the log say what was taken and what was not; Error when it is no
+  // record.
+  virtual std::vector<std::string> use_kernel_choices(const std::string& /*json*/) { return {}; }
+  // What came of them since the last call, for the log: after a first step, calls that the record lacks and kernels that were refused.
+  virtual std::vector<std::string> take_kernel_notes() { return {}; }
 };
 
 // Memory with every region sized from a plan, freed with this object.

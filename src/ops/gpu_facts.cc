@@ -55,9 +55,11 @@ GpuChoice choose_gpus(const std::vector<GpuFacts>& gpus, const GpuCode& code) {
 }
 
 AttentionBy choose_attention(const GpuFacts& gpu, const AttentionCase& c) {
-  if (c.backward && c.hopper) return AttentionBy::hopper;
   const int64_t head = c.shape.head_dim;
   const bool fits = head <= kOwnAttentionMaxHead && own_attention_shared(head, c.backward) <= gpu.shared_bytes;
+  if (c.recorded == AttentionBy::own && fits) return AttentionBy::own;
+  if (c.recorded == AttentionBy::cudnn && c.cudnn_scratch) return AttentionBy::cudnn;
+  if (c.backward && c.hopper) return AttentionBy::hopper;
   if (c.cudnn_scratch && (*c.cudnn_scratch <= kLargestScratch || !fits)) return AttentionBy::cudnn;
   if (fits) return AttentionBy::own;
   const std::string why = head > kOwnAttentionMaxHead

@@ -43,6 +43,7 @@ struct AttentionCase {
   bool backward = false;
   bool hopper = false;                       // our Hopper kernel takes it
   std::optional<size_t> cudnn_scratch = {};  // nullopt: cuDNN does not take it
+  std::optional<AttentionBy> recorded = {};  // who computed it in the run that is continued, and does again where that is possible
 };
 
 // UsageError, with the head size and the GPU, where nobody does. Our plain kernel takes over from cuDNN where that would keep the score

@@ -213,11 +213,13 @@ void Ops::rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tenso
 }
 
 // Not counted: the table is made once, outside the step.
-void Ops::rope_table(Tensor table, double theta) {
+void Ops::rope_table(Tensor table, const RopeFrequencies& frequencies) {
   check_matrix({"rope_table", "table"}, table);
   HLAT_CHECK(table.dtype == stat_type(table.dtype) && table.dim(1) % 2 == 0, "rope_table: table {}", table.str());
-  HLAT_CHECK(theta > 0, "rope_table: theta {}", theta);
-  do_rope_table(table, theta);
+  HLAT_CHECK(frequencies.theta > 0 && frequencies.factor > 0, "rope_table: theta {}, factor {}", frequencies.theta, frequencies.factor);
+  HLAT_CHECK(frequencies.scaling != RopeScaling::llama3 || frequencies.low_turns < frequencies.high_turns,
+             "rope_table: all is stretched below {} turns, nothing above {}", frequencies.low_turns, frequencies.high_turns);
+  do_rope_table(table, frequencies);
 }
 
 void Ops::rope(Tensor qkv, Tensor table, AttentionShape s, int sign) {

@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "ops/cost.h"
 #include "ops/element_map.h"
+#include "ops/rope_frequencies.h"
 #include "tensor/region.h"
 #include "tensor/tensor.h"
 
@@ -107,8 +108,8 @@ class Ops {
   // dx may alias dy unless add_dx is set.
   void rmsnorm_bwd(Tensor dx, Tensor dw /*(D)*/, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args);
 
-  // Row t holds cos(t * f_i) for i in [0, E/2), then sin(t * f_i); f_i = theta^(-2i/E). Angles in double.
-  void rope_table(Tensor table /*(T, E) f32*/, double theta);
+  // Row t holds cos(t * f_i) for i in [0, E/2), then sin(t * f_i); f_i = frequencies.at(i, E). Angles in double.
+  void rope_table(Tensor table /*(T, E) f32*/, const RopeFrequencies& frequencies);
   // In place on the q and k heads of qkv, rotate-half pairing (i, i + E/2); sign -1 is the inverse (and the backward).
   void rope(Tensor qkv /*(N, (H+2K)E)*/, Tensor table /*(T, E)*/, AttentionShape s, int sign);
 
@@ -193,7 +194,7 @@ class Ops {
   virtual void do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) = 0;
   virtual void do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) = 0;
   virtual void do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args, Tensor scratch) = 0;
-  virtual void do_rope_table(Tensor table, double theta) = 0;
+  virtual void do_rope_table(Tensor table, const RopeFrequencies& frequencies) = 0;
   virtual void do_rope(Tensor qkv, Tensor table, AttentionShape s, int sign) = 0;
   virtual void do_attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) = 0;
   virtual void do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) = 0;

@@ -14,10 +14,13 @@ class CopyStream {
   CopyStream(const CopyStream&) = delete;
   CopyStream& operator=(const CopyStream&) = delete;
 
-  virtual std::byte* allocate_pinned(size_t bytes) = 0;  // Error when memory is short
+  // Error when memory is short. Before the first step only: it takes about as long as writing the memory, and a device may stop its work
+  // meanwhile. The memory lies near the processor of the calling thread; one that is bound near the device gets the best rate. Many GiB
+  // are better taken in parts of tens of MiB: then a rank that runs short can go on with what it has.
+  virtual std::byte* allocate_pinned(size_t bytes) = 0;
   virtual void free_pinned(std::byte* p) = 0;
 
-  // A point in the device's work: all that it was given so far. Each is waited for once, at most.
+  // A point in the device's work: all that it was given so far. Each is waited for once, at most. Not while work is recorded.
   virtual uint64_t mark() = 0;
   virtual void wait_for(uint64_t mark) = 0;  // later copies start after that point; returns at once
   virtual void await(uint64_t mark) = 0;     // returns when the device has come to that point

@@ -157,7 +157,7 @@ void TrainStep::read_totals(int64_t step, StepResult& result) const {
 // Bucket by bucket, so that the all-gather of one is overlapped with the update of the next.
 void TrainStep::update() {
   for (int b = 0; b < static_cast<int>(params_.buckets().size()); ++b) {
-    if (on_update_) on_update_(b);
+    if (before_update_) before_update_(b);
     optimizer_.update(ops_, params_, scalars_, b);
     sync_.gather(b);
   }

@@ -4,7 +4,6 @@
 #include <array>
 #include <functional>
 #include <memory>
-#include <utility>
 
 #include "data/batch.h"
 #include "health/health.h"
@@ -33,9 +32,8 @@ class TrainStep {
   // compares replicas; a dry run plans a step without.
   StepResult run(int64_t step, double lr, BatchSource* source, bool check = true);
 
-  // Called before the update of each bucket, in order: until it returns the bucket's weights and optimizer state are those of the step
-  // before.
-  void on_update(std::function<void(int bucket)> f) { on_update_ = std::move(f); }
+  // Called before the update of each bucket, whose elements may be changed when it returns; empty: nothing to wait for.
+  void on_update(std::function<void(int bucket)> before_update) { before_update_ = std::move(before_update); }
 
   int64_t micros() const { return micros_; }
   std::string compared() const { return health_.compared(); }  // by a step with StepResult::checked
@@ -72,7 +70,7 @@ class TrainStep {
   SharedWeights shared_weights_;
   Health health_;
   Batch batch_;
-  std::function<void(int)> on_update_;
+  std::function<void(int)> before_update_;
   bool ran_ = false;                                  // a whole schedule, op by op
   std::array<std::unique_ptr<Recording>, 2> graphs_;  // of a micro-batch: the first of a step, and one that adds to its gradients
   Tensor totals_;                                     // (3) f64: squared gradient norm, loss, squared weight norm

@@ -60,11 +60,21 @@ class ShownSource final : public BatchSource {
   std::optional<double> sum_;
 };
 
-// The largest of all ranks' values, on all of them.
-int max_over(const Mesh& mesh, int value) {
+// What a rank says at a step boundary, and what all have said: the largest of each.
+struct Vote {
+  int signal = 0;  // that wants the run to end
+  int busy = 0;    // a save is under way
+  int due = 0;     // RunSaves::Due
+};
+
+Vote agree(const Mesh& mesh, Vote vote) {
   for (const Axis axis : {Axis::tp, Axis::dp, Axis::pp})
-    for (const int other : all_gather_values(mesh.along(axis), value)) value = std::max(value, other);
-  return value;
+    for (const Vote& other : all_gather_values(mesh.along(axis), vote)) {
+      vote.signal = std::max(vote.signal, other.signal);
+      vote.busy = std::max(vote.busy, other.busy);
+      vote.due = std::max(vote.due, other.due);
+    }
+  return vote;
 }
 
 // One rank's run: what lives from the first step of a process to its last.
@@ -83,6 +93,18 @@ class Trainer {
     if (setup.data == nullptr) return;
     const Part own = part_of(config.train.global_batch, mesh_.coord().dp, mesh_.shape().dp);
     batches_ = std::make_unique<TrainBatches>(*setup.data, own, state.data);
+  }
+
+  // Saves of this process, of a run that stands after `start`.
+  void prepare_saves(int64_t start) {
+    first_step_ = start + 1;
+    if (!setup_.saves) return;
+    // One rank of each replica tells where its lanes stand.
+    std::function<OwnPosition()> position;
+    if (batches_ != nullptr && mesh_.coord().pp == 0)
+      position = [this] { return mesh_.coord().dp == 0 ? OwnPosition(batches_->position()) : OwnPosition(batches_->rank_lanes()); };
+    saves_.emplace(config_, *setup_.saves, start, mesh_.coord() == MeshCoord{}, std::move(position));
+    step_.on_update([this](int bucket) { saves_->before_update(bucket); });
   }
 
   // Returns the signal that ends the run after this step, the same on all ranks; 0: none.
@@ -104,21 +126,28 @@ class Trainer {
       if (v.sets.size() > 1)
         for (const SetLoss& set : v.sets) m.val_losses.emplace_back(set.name, set.loss);
     }
-    // Comes back when all ranks have done this step, and passed its checks.
-    const int end = max_over(mesh_, setup_.end_signal ? setup_.end_signal() : 0);
+    const Vote vote = at_boundary(step, m);
     record(m, r.checked);
     means_.add(m, tokens_per_step());
     state.step = step;
-    if (batches_ != nullptr) state.data = batches_->position();
+    latest_loss_ = m.loss;
+    const bool ends = vote.signal != 0 || step == config_.train.steps;
+    if (saves_ && vote.due != 0 && vote.busy == 0 && !ends) saves_->begin(static_cast<RunSaves::Due>(vote.due), step, m.loss);
     if (first_ || validates) setup_.plan.check_used(setup_.model.high_water(), mesh_);
     if (std::exchange(first_, false)) tell_memory(step);
-    return end;
+    return vote.signal;
   }
 
-  TrainSummary finish(const TrainState& state, int ended_by) {
+  TrainSummary finish(TrainState& state, int ended_by) {
     if (setup_.progress != nullptr) setup_.progress->finish();
     TrainSummary s;
+    if (saves_)
+      s.save_problem = saves_->finish(state.step, latest_loss_, ended_by != 0, static_cast<double>(config_.parallel.timeout_s),
+                                      [&](int n) { return agree(mesh_, {.signal = n}).signal; });
+    if (saves_ && saves_->saved_step() > 0) s.saved_step = saves_->saved_step();
+    if (batches_ != nullptr) state.data = batches_->position();
     s.steps = state.step;
+    s.first_step = first_step_;
     s.ended_by = ended_by;
     means_.finish(s);
     s.mfu = s.tokens_per_s * setup_.plan.flops_per_token / peak_flops_;
@@ -135,6 +164,17 @@ class Trainer {
   }
 
  private:
+  // Comes back when all ranks have done this step, and passed its checks, with what they agree on.
+  Vote at_boundary(int64_t step, StepMetrics& m) {
+    Vote vote{.signal = setup_.end_signal ? setup_.end_signal() : 0};
+    if (saves_) {
+      saves_->collect(&m);
+      vote.busy = saves_->busy() ? 1 : 0;
+      vote.due = static_cast<int>(saves_->due(step));
+    }
+    return agree(mesh_, vote);
+  }
+
   int64_t tokens_per_step() const { return config_.train.global_batch * config_.train.seq_len; }
   bool validates_after(int64_t step) const {
     const int64_t every = config_.data.validate_every;
@@ -188,6 +228,9 @@ class Trainer {
   double executed_flops_, peak_flops_;         // of all ranks
   std::optional<ValidationResult> validated_;  // the latest
   bool first_ = true;                          // the next step is the first of this process
+  int64_t first_step_ = 1;                     // of this process
+  double latest_loss_ = 0;
+  std::optional<RunSaves> saves_;
 };
 
 }  // namespace
@@ -196,6 +239,7 @@ TrainSummary train(const Config& config, const TrainSetup& setup, TrainState& st
   HLAT_CHECK(config.train.steps > 0, "the steps of {} epochs were not counted", config.train.epochs);
   const auto start = Clock::now();
   Trainer trainer(config, setup, state);
+  trainer.prepare_saves(state.step);
   int ended_by = 0;
   while (state.step < config.train.steps && ended_by == 0) {
     std::atomic_ref(step).store(state.step + 1);

@@ -12,6 +12,7 @@
 #include "model/placed_model.h"
 #include "record/progress.h"
 #include "record/run_folder.h"
+#include "train/run_saves.h"
 #include "train/train_step.h"
 
 namespace hlat {
@@ -19,7 +20,7 @@ namespace hlat {
 // Where a run stands: all that a resume needs besides the tensors. The loop advances it and nothing else.
 struct TrainState {
   int64_t step = 0;               // steps done
-  std::optional<DataState> data;  // of the lanes that this rank reads; none on ranks that read no batches
+  std::optional<DataState> data;  // of the lanes that this rank reads, or of all; none on ranks that read no batches
 };
 
 // What a rank trains with. plan and peak_flops are its own.
@@ -31,6 +32,8 @@ struct TrainSetup {
   // Rank 0 shows and records; other ranks have neither.
   RunFolder* folder = nullptr;
   Progress* progress = nullptr;
+  // What it saves and how; none: it saves nothing.
+  std::optional<SavesSetup> saves = {};
   // Asked after every step: the signal that wants this process to end, 0 for none. All ranks end together after the step in which any has
   // one.
   std::function<int()> end_signal = {};
@@ -51,6 +54,9 @@ struct TrainSummary {
   size_t device_in_use = 0;                    // of a device with memory of its own, by all processes
   double data_wait_s = 0;                      // over all steps but the first of this process
   std::optional<ValidationResult> validation;  // the latest; none: nothing is held out, or it ended before
+  int64_t first_step = 1;                      // of this process
+  std::optional<int64_t> saved_step;           // of its latest checkpoint; none: it saves nothing, or nothing was saved
+  std::string save_problem;                    // why the last step is not saved; empty: it is, or nothing is
   Ledger ledger;
 };
 

@@ -114,6 +114,11 @@ TEST(ConfigMessages, RulesBetweenFieldsPointAtTheKey) {
   EXPECT_EQ(problems("model:\n  hidden: 12\n  heads: 4\n"),
             "FILE:3: model.heads = 4: must leave an even head size for RoPE, not model.hidden / model.heads = 3");
   EXPECT_EQ(problems("model:\n  heads: 4\n  kv_heads: 3\n"), "FILE:3: model.kv_heads = 3: must divide model.heads (4)");
+  EXPECT_EQ(problems("model:\n  rope_factor: 8\n"),
+            "FILE:2: model.rope_factor = 8: stretches nothing while model.rope_scaling is none; give model.rope_scaling=linear or llama3");
+  EXPECT_EQ(problems("model:\n  rope_scaling: llama3\n  rope_factor: 8\n  rope_low_freq_factor: 4\n"),
+            "FILE:4: model.rope_high_freq_factor = 4 (default): must exceed model.rope_low_freq_factor (4)");
+  EXPECT_EQ(problems("model:\n  rope_scaling: linear\n  rope_factor: 8\n  rope_low_freq_factor: 4\n"), "");
   EXPECT_EQ(problems("train: {global_batch: 10}\n", {"train.micro_batch=4"}),
             "command line: train.micro_batch = 4: must divide train.global_batch (10)");
   EXPECT_EQ(problems("train: {global_batch: 4,\n  micro_batch: 8}\n"), "FILE:2: train.micro_batch = 8: must divide train.global_batch (4)");

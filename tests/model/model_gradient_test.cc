@@ -149,7 +149,7 @@ class LayerGradient : public testing::Test {
     Tape tape(memory, config.train.recompute);
     const AttentionShape shape{.batch = kBatch, .seq = kSeq, .heads = s.heads, .kv_heads = s.kv_heads, .head_dim = s.head_dim};
     const Tensor rope = host.zeros(DType::f64, {kSeq, s.head_dim});
-    ops.rope_table(rope, s.theta);
+    ops.rope_table(rope, {.theta = s.theta});
     Ctx ctx{.ops = ops,
             .memory = memory,
             .params = params,

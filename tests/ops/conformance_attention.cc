@@ -96,7 +96,7 @@ void backward(Lab& lab, const AttentionShape& s, double std, bool inverse_rope) 
   const Twin out = lab.rounded(lab.dtype(), exact_out), lse = lab.rounded(DType::f32, exact_lse), dqkv = lab.output(qkv.ref.shape);
   const Twin table = lab.stat({s.seq, s.head_dim});
   if (inverse_rope) {
-    lab.run([&](Ops& ops, const View& at) { ops.rope_table(at(table), 10000.0); });
+    lab.run([&](Ops& ops, const View& at) { ops.rope_table(at(table), {}); });
     lab.adopt(table);
   }
   lab.run([&](Ops& ops, const View& at) {

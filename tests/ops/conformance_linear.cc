@@ -104,10 +104,10 @@ void add(Lab& lab, const Shape& shape, int alias) {
 }
 
 // Magnitude of a rotated pair: |a| + |b|. The v heads are not touched at all.
-void rope(Lab& lab, const AttentionShape& s, int sign) {
+void rope(Lab& lab, const AttentionShape& s, int sign, const RopeFrequencies& frequencies) {
   const Twin table = lab.stat({s.seq, s.head_dim}), qkv = lab.input({s.tokens(), s.qkv_width()}, "qkv");
   const Tensor before = lab.memory().copy(DType::f64, qkv.ref);
-  lab.run([&](Ops& ops, const View& at) { ops.rope_table(at(table), 10000.0); });
+  lab.run([&](Ops& ops, const View& at) { ops.rope_table(at(table), frequencies); });
   lab.expect("table", table, {.units = 4, .magnitude = std::vector<double>(static_cast<size_t>(table.ref.numel()), 1.0)});
   lab.adopt(table);
   lab.run([&](Ops& ops, const View& at) { ops.rope(at(qkv), at(table), s, sign); });
@@ -145,7 +145,15 @@ void add_linear_rows(Table& table) {
                                  AttentionShape{2, 33, 2, 2, 64}, AttentionShape{1, 65, 6, 2, 128}})
     for (const int sign : {1, -1})
       table.push_back({"rope", fmt::format("b{} t{} h{}/{} e{} sign {}", s.batch, s.seq, s.heads, s.kv_heads, s.head_dim, sign),
-                       [s, sign](Lab& lab) { rope(lab, s, sign); }});
+                       [s, sign](Lab& lab) { rope(lab, s, sign, {}); }});
+  // Heads that have waves of all three kinds of llama3: kept, stretched in part, stretched in full.
+  const RopeFrequencies linear{.scaling = RopeScaling::linear, .factor = 3};
+  const RopeFrequencies llama3{.scaling = RopeScaling::llama3, .factor = 8, .low_turns = 1, .high_turns = 4, .original_len = 64};
+  for (const AttentionShape s : {AttentionShape{1, 200, 4, 2, 16}, AttentionShape{1, 65, 6, 2, 128}}) {
+    const std::string shape = fmt::format("t{} h{}/{} e{}", s.seq, s.heads, s.kv_heads, s.head_dim);
+    table.push_back({"rope", shape + " linear", [s, linear](Lab& lab) { rope(lab, s, 1, linear); }});
+    table.push_back({"rope", shape + " llama3", [s, llama3](Lab& lab) { rope(lab, s, 1, llama3); }});
+  }
 }
 
 }  // namespace hlat

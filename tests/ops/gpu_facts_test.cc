@@ -59,6 +59,27 @@ TEST(GpuFacts, ScratchThatGrowsWithTheSquareOfTheLengthGoesToTheOwnKernel) {
   EXPECT_EQ(choose_attention(kA100, c), AttentionBy::own);
 }
 
+// A resume: who computed a shape in the run that is continued does so again, where this machine can.
+TEST(GpuFacts, WhoComputedItBeforeComputesItAgain) {
+  AttentionCase c = of_head(128, true);
+  c.cudnn_scratch = 1 << 20;
+  c.hopper = true;
+  c.recorded = AttentionBy::own;
+  EXPECT_EQ(choose_attention(kH100, c), AttentionBy::own);
+  c.recorded = AttentionBy::cudnn;
+  EXPECT_EQ(choose_attention(kH100, c), AttentionBy::cudnn);
+  c.cudnn_scratch.reset();
+  EXPECT_EQ(choose_attention(kH100, c), AttentionBy::hopper) << "without cuDNN";
+  c.recorded = AttentionBy::hopper;
+  EXPECT_EQ(choose_attention(kH100, c), AttentionBy::hopper);
+  c.hopper = false;
+  EXPECT_EQ(choose_attention(kH100, c), AttentionBy::own) << "a program without the Hopper kernel";
+  AttentionCase large = of_head(160, true);
+  large.cudnn_scratch = 1 << 20;
+  large.recorded = AttentionBy::own;
+  EXPECT_EQ(choose_attention(kL4, large), AttentionBy::cudnn) << "the own kernel does not fit there";
+}
+
 TEST(GpuFacts, HeadsThatNoKernelTakesAreRefusedByName) {
   EXPECT_EQ(choose_attention(kA100, of_head(256, true)), AttentionBy::own);
   EXPECT_EQ(choose_attention(kL4, of_head(256, false)), AttentionBy::own);

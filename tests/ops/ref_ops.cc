@@ -75,11 +75,27 @@ void RefOps::do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w,
   }
 }
 
-void RefOps::do_rope_table(Tensor table, double theta) {
+namespace {
+
+// Stretched by the lengths of the waves in tokens, written independently of ops/rope_frequencies.h.
+double stretched(double frequency, const RopeFrequencies& f) {
+  if (f.scaling == RopeScaling::linear) return frequency / f.factor;
+  if (f.scaling == RopeScaling::none) return frequency;
+  const double wave = 2 * std::acos(-1.0) / frequency, longest_kept = f.original_len / f.high_turns, longest = f.original_len / f.low_turns;
+  if (wave < longest_kept) return frequency;
+  if (wave > longest) return frequency / f.factor;
+  const double smooth = (f.original_len / wave - f.low_turns) / (f.high_turns - f.low_turns);
+  return (1 - smooth) * frequency / f.factor + smooth * frequency;
+}
+
+}  // namespace
+
+void RefOps::do_rope_table(Tensor table, const RopeFrequencies& frequencies) {
   const int64_t half = table.dim(1) / 2;
   for (int64_t t = 0; t < table.dim(0); ++t) {
     for (int64_t i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(t) * std::pow(theta, -static_cast<double>(i) / static_cast<double>(half));
+      const double angle =
+          static_cast<double>(t) * stretched(std::pow(frequencies.theta, -static_cast<double>(i) / static_cast<double>(half)), frequencies);
       row(table, t)[i] = std::cos(angle);
       row(table, t)[half + i] = std::sin(angle);
     }

@@ -165,7 +165,7 @@ TEST_F(RefOpsTest, Rope) {
     const Tensor table = zeros({s.seq + 1, s.head_dim});  // longer than needed, which is allowed
     const Tensor x = random({s.tokens(), s.qkv_width()}, "qkv"), dx = random({s.tokens(), s.qkv_width()}, "dqkv");
     const Values before = to_f64(x), dy = to_f64(dx);
-    ops_.rope_table(table, theta);
+    ops_.rope_table(table, {.theta = theta});
     ops_.rope(x, table, s, 1);
     ops_.rope(dx, table, s, -1);
     expect_close(to_f64(x), scalar::rope(before, h, theta), "rotated");
@@ -254,7 +254,7 @@ TEST_F(RefOpsTest, ChainedOpsAreTheScalarLlama) {
     const int64_t n = batch * seq;
     const Tensor x = zeros({n, 6}), normed = zeros({n, 6}), rstd = zeros({n}), qkv = zeros({n, 10}), out = zeros({n, 6});
     const Tensor lse = zeros({batch, 3, seq}), part = zeros({n, 6}), gu = zeros({n, 14}), act = zeros({n, 7}), table = zeros({seq, 2});
-    ops_.rope_table(table, c.theta);
+    ops_.rope_table(table, {.theta = c.theta});
     ops_.embed(x, ids(tokens), weight(p.embed, 6), 0);
     for (const auto& l : p.layers) {
       ops_.rmsnorm(normed, rstd, x, vector(l.attn_norm), c.eps);

@@ -45,6 +45,7 @@ Config Layout::config() const {
   c.parallel.zero1 = zero1;
   c.parallel.chunks = chunks;
   c.parallel.cuts = cuts;
+  c.parallel.bucket_mb = bucket_mb;
   return c;
 }
 
@@ -62,6 +63,7 @@ std::string Layout::name() const {
   if (vocab != 101) s += fmt::format("_vocab{}", vocab);
   if (tied) s += "_tied";
   if (precision != PrecisionKind::fp32) s += fmt::format("_{}", name_of(precision));
+  if (bucket_mb != 1) s += fmt::format("_bucket{}", bucket_mb);
   return s;
 }
 

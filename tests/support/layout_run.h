@@ -35,6 +35,7 @@ struct Layout {
   bool tied = false;
   int64_t ffn = 84;
   PrecisionKind precision = PrecisionKind::fp32;
+  int64_t bucket_mb = 1;
 
   Config config() const;
   std::string name() const;  // what differs from one rank, fit for a test's name

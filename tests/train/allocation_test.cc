@@ -30,7 +30,7 @@ class Noting : public Base {
          ({sum, y, rstd, x, delta, w}), (sum, y, rstd, x, delta, w, eps))
   NOTED(do_rmsnorm_bwd, (Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, Ops::NormBwdArgs args, Tensor scratch),
          ({dx, dw, dy, x, w, rstd}), (dx, dw, dy, x, w, rstd, args, scratch))
-  NOTED(do_rope_table, (Tensor table, double theta), ({table}), (table, theta))
+  NOTED(do_rope_table, (Tensor table, const RopeFrequencies& frequencies), ({table}), (table, frequencies))
   NOTED(do_rope, (Tensor qkv, Tensor table, AttentionShape s, int sign), ({qkv, table}), (qkv, table, s, sign))
   NOTED(do_attention, (Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch),
          ({out, lse, qkv}), (out, lse, qkv, s, scratch))

@@ -1,13 +1,8 @@
 // The equivalence table: every layout of ranks trains the same model on the same batches as one rank.
 //
-// Tolerances. Sums over ranks, shards and micro-batches are taken in another order than on one rank, nothing else differs.
-// fp32: losses agree to a few ulps (1e-6), gradient norms to 1e-5. Adam divides a gradient by its own size, so an element
-// whose gradient is rounding noise may move by up to lr per step in either direction: single weights may differ by that,
-// but over a tensor the root mean square difference stays below 2 % of lr.
+// Tolerances are those of support/layout_tolerance.h.
 // On a GPU the ranks of a layout share it and exchange tensors through host memory; the same table and tolerances hold, against one rank
 // on the GPU.
-// bf16: partial sums are rounded to bf16 (8 bits) before they are added, so each sum carries an error of 0.4 % per rank; weights
-// themselves are rounded, and may land on neighbouring values: 2 % in losses' distance and 5 % in gradient norms.
 // Each tensor by itself: its gradient of the first step, and how far the steps moved it (its master where there is one), both relative
 // to one rank's. That is where a tensor that is never updated (1) or gets half of its gradient (0.5; Adam hides it in the weights) shows.
 // Gradients carry the noise r of the layout, kGradientNoise at most. Where the gradient is below that noise, Adam may move an element the
@@ -21,6 +16,7 @@
 #include <set>
 
 #include "support/layout_run.h"
+#include "support/layout_tolerance.h"
 #include "support/staged_host.h"
 #include "support/test_device.h"
 
@@ -43,15 +39,6 @@ const LayoutResult& reference(const Layout& l, const MakeBackend& make) {
   return it->second;
 }
 
-constexpr double kGradientNoise = 0.05, kMovementNoise = 0.25;  // up to 0.018 and 0.22 in the table
-
-// Norm of a - b over that of b - c.
-double relative_distance(const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& c) {
-  double distance = 0, size = 0;
-  for (size_t i = 0; i < b.size(); ++i) distance += (a[i] - b[i]) * (a[i] - b[i]), size += (b[i] - c[i]) * (b[i] - c[i]);
-  return std::sqrt(distance / size);
-}
-
 // The tensors that a bf16 layout got wrong, by name.
 std::map<std::string, std::string> wrong_tensors(const LayoutResult& one, const LayoutResult& many) {
   std::map<std::string, std::string> wrong;
@@ -65,27 +52,17 @@ std::map<std::string, std::string> wrong_tensors(const LayoutResult& one, const 
   return wrong;
 }
 
-double rms_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
-  return std::sqrt(sum / static_cast<double>(a.size()));
-}
-
 void expect_like_one_rank(const Layout& layout, const MakeBackend& make) {
   const Config config = layout.config();
   const LayoutResult& one = reference(layout, make);
   const LayoutResult many = run_layout(config, kSteps, {}, {}, make);
   const bool exact = config.train.precision == PrecisionKind::fp32;
-  for (size_t i = 0; i < one.steps.size(); ++i) {
-    EXPECT_NEAR(many.steps[i].loss, one.steps[i].loss, (exact ? 1e-6 : 2e-2) * one.steps[i].loss) << "step " << i + 1;
-    EXPECT_NEAR(many.steps[i].grad_norm, one.steps[i].grad_norm, (exact ? 1e-5 : 5e-2) * one.steps[i].grad_norm) << "step " << i + 1;
-    EXPECT_NEAR(many.steps[i].param_norm, one.steps[i].param_norm, (exact ? 1e-6 : 1e-3) * one.steps[i].param_norm) << "step " << i + 1;
-  }
+  expect_near(many.steps, one.steps, exact);
   ASSERT_EQ(many.weights.size(), one.weights.size());
   const double lr = config.optim.lr;
   for (const auto& [name, weights] : one.weights) {
     const double rms = rms_difference(many.weights.at(name), weights);
-    EXPECT_LE(rms, (exact ? 0.02 : 2.0) * lr) << name;
+    EXPECT_LE(rms, most_rms_difference(exact, lr)) << name;
   }
   for (const auto& [name, words] : wrong_tensors(one, many)) ADD_FAILURE() << name << ": " << words;
 }

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/memory_limits.h"
@@ -11,6 +12,8 @@ namespace hlat {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr const char* kCpu = "CPU";  // as the kind of a device
+constexpr const char* kInstructionSet = "instruction set";
 
 size_t block_size(size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage + kHugePage; }
 
@@ -51,6 +54,36 @@ std::string CpuBackend::describe() const {
   return fmt::format("CPU, {} thread{}: {}", options_.threads, options_.threads == 1 ? "" : "s",
                      describe_cpu(select_kernels(options_.isa))) +
          (options_.why_not_gpu.empty() ? "" : "\nno GPU is used: " + options_.why_not_gpu);
+}
+
+KernelsByLibrary CpuBackend::kernels() const {
+  return {{std::string(kOwnKernels), {{kInstructionSet, select_kernels(options_.isa).name}}},
+          {onednn_version(), {{kInstructionSet, onednn_isa()}, {"threads", std::to_string(options_.threads)}}}};
+}
+
+std::string CpuBackend::kernel_choices() const { return kernel_choices_text({{kCpu, kernels()}}); }
+
+std::vector<std::string> CpuBackend::use_kernel_choices(const std::string& json) {
+  KernelChoices recorded = parse_kernel_choices(json);
+  std::vector<std::string> libraries, differences;
+  for (const auto& [library, calls] : kernels()) {
+    libraries.push_back(library);
+    for (const auto& [call, now] : calls) {
+      KernelsByCall& before = recorded[kCpu][library];
+      const auto found = before.find(call);
+      if (found == before.end() || found->second == now) continue;
+      const auto isas = available_isas();
+      const bool possible = library == kOwnKernels && std::find(isas.begin(), isas.end(), found->second) != isas.end();
+      differences.push_back(fmt::format("{}: {} {} in the checkpoint's run, {} in this one; results can differ in their last bits{}",
+                                        library, call, found->second, now,
+                                        possible ? ", device.isa=" + found->second + " repeats them" : ""));
+      before.erase(found);
+    }
+    if (recorded[kCpu][library].empty()) recorded[kCpu].erase(library);
+  }
+  std::vector<std::string> lines = fitting_choices(recorded, kCpu, libraries).lines;
+  lines.insert(lines.end(), differences.begin(), differences.end());
+  return lines;
 }
 
 }  // namespace hlat

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/cpu_ops.h"
 #include "ops/device.h"
+#include "ops/kernel_choices.h"
 
 namespace hlat {
 
@@ -27,8 +28,14 @@ class CpuBackend final : public Backend {
   Device& device() override { return device_; }
   std::unique_ptr<Ops> make_ops(Region& temp) override { return std::make_unique<CpuOps>(temp, options_); }
   std::string describe() const override;
+  // What the bits follow from on a CPU: instruction sets, and the number of threads, by which oneDNN may cut a product. Another record is
+  // told and changes nothing: the config and the machine decide.
+  std::string kernel_choices() const override;
+  std::vector<std::string> use_kernel_choices(const std::string& json) override;
 
  private:
+  KernelsByLibrary kernels() const;
+
   CpuOptions options_;
   CpuDevice device_;
 };

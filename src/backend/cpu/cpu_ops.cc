@@ -113,11 +113,11 @@ void CpuOps::do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w,
   }
 }
 
-void CpuOps::do_rope_table(Tensor table, double theta) {
+void CpuOps::do_rope_table(Tensor table, const RopeFrequencies& frequencies) {
   const int64_t half = table.dim(1) / 2;
   for (int64_t t = 0; t < table.dim(0); ++t)
     for (int64_t i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(t) * std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(table.dim(1)));
+      const double angle = static_cast<double>(t) * frequencies.at(i, table.dim(1));
       table.as<float>()[t * 2 * half + i] = static_cast<float>(std::cos(angle));
       table.as<float>()[t * 2 * half + half + i] = static_cast<float>(std::sin(angle));
     }

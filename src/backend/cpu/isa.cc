@@ -56,17 +56,25 @@ bool has_native_bf16() {
   return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
 }
 
-std::string describe_cpu(const CpuKernels& kernels) {
+std::string onednn_version() {
+  const auto* version = dnnl::version();
+  return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
+}
+
+std::string onednn_isa() {
   const auto isa = dnnl::get_effective_cpu_isa();
-  const char* name = isa == dnnl::cpu_isa::avx512_core_amx    ? "avx512_core_amx"
-                     : isa == dnnl::cpu_isa::avx512_core_bf16 ? "avx512_core_bf16"
-                     : isa == dnnl::cpu_isa::avx512_core_vnni ? "avx512_core_vnni"
-                     : isa == dnnl::cpu_isa::avx512_core      ? "avx512_core"
-                     : isa == dnnl::cpu_isa::avx2_vnni        ? "avx2_vnni"
-                     : isa == dnnl::cpu_isa::avx2             ? "avx2"
-                                                              : "below avx2";
+  return isa == dnnl::cpu_isa::avx512_core_amx    ? "avx512_core_amx"
+         : isa == dnnl::cpu_isa::avx512_core_bf16 ? "avx512_core_bf16"
+         : isa == dnnl::cpu_isa::avx512_core_vnni ? "avx512_core_vnni"
+         : isa == dnnl::cpu_isa::avx512_core      ? "avx512_core"
+         : isa == dnnl::cpu_isa::avx2_vnni        ? "avx2_vnni"
+         : isa == dnnl::cpu_isa::avx2             ? "avx2"
+                                                  : "below avx2";
+}
+
+std::string describe_cpu(const CpuKernels& kernels) {
   const char* bf16 = kernels.gemm_block != nullptr ? "own" : has_native_bf16() ? "native" : "widened to f32";
-  return fmt::format("own kernels {}, oneDNN {}, bf16 matmul {}", kernels.name, name, bf16);
+  return fmt::format("own kernels {}, oneDNN {}, bf16 matmul {}", kernels.name, onednn_isa(), bf16);
 }
 
 }  // namespace hlat

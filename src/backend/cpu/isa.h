@@ -15,6 +15,8 @@ const CpuKernels& select_kernels(std::string_view isa);  // "auto" or a name; Er
 // True when oneDNN multiplies bf16 natively here (AVX512_BF16 or AMX); otherwise matmul widens bf16 operands to f32. The own
 // product of the "amx" kernels goes before both.
 bool has_native_bf16();
+std::string onednn_version();  // "oneDNN 2.6.0"
+std::string onednn_isa();      // "avx512_core_amx": what it takes of this CPU's
 // "avx512 kernels, oneDNN avx512_core_amx, native bf16" for the log.
 std::string describe_cpu(const CpuKernels& kernels);
 

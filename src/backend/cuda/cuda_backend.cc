@@ -84,6 +84,27 @@ std::string CudaBackend::device_id() const {
   return id;
 }
 
+std::string CudaBackend::kernel_choices() const {
+  KernelsByLibrary kernels = context_->matmul.kernels();
+  kernels.merge(context_->attention.kernels());
+  return kernel_choices_text({{context_->matmul.gpu(), std::move(kernels)}});
+}
+
+std::vector<std::string> CudaBackend::use_kernel_choices(const std::string& json) {
+  std::vector<std::string> libraries = context_->attention.libraries();
+  libraries.insert(libraries.begin(), context_->matmul.library());
+  FittingChoices fitting = fitting_choices(parse_kernel_choices(json), context_->matmul.gpu(), libraries);
+  context_->matmul.use(fitting.kernels);
+  for (std::string& line : context_->attention.use(fitting.kernels)) fitting.lines.push_back(std::move(line));
+  return fitting.lines;
+}
+
+std::vector<std::string> CudaBackend::take_kernel_notes() {
+  std::vector<std::string> notes = context_->matmul.take_notes();
+  for (std::string& note : context_->attention.take_notes()) notes.push_back(std::move(note));
+  return notes;
+}
+
 int CudaBackend::index() const { return device_->index(); }
 
 void* CudaBackend::stream() const { return device_->stream(); }

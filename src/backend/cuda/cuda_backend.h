@@ -33,6 +33,9 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Ops> make_ops(Region& temp) override;
   std::string describe() const override;  // "NVIDIA H200, CUDA 13.0, driver 580.159.04, 139.8 GiB"
   std::string device_id() const override;
+  std::string kernel_choices() const override;
+  std::vector<std::string> use_kernel_choices(const std::string& json) override;
+  std::vector<std::string> take_kernel_notes() override;
 
   int index() const;
   void* stream() const;  // the cudaStream_t that all work is ordered by, for libraries that overlap work of their own with it

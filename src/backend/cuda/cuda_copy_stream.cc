@@ -1,6 +1,7 @@
 #include "backend/cuda/cuda_copy_stream.h"
 
 #include "backend/cuda/cuda_check.h"
+#include "backend/cuda/cuda_device.h"
 #include "base/format.h"
 
 namespace hlat {
@@ -39,8 +40,10 @@ void CudaCopyStream::free_pinned(std::byte* p) {
   cudaFreeHost(p);
 }
 
+// An event of a recording stands for a place in the recording: copies that waited for it would become part of that.
 uint64_t CudaCopyStream::mark() {
   use();
+  HLAT_CHECK(!is_recording(work_), "a mark inside a recording of the device's work");
   const std::lock_guard lock(mutex_);
   cudaEvent_t event = nullptr;
   if (free_.empty()) {

@@ -1,4 +1,5 @@
-// Copies of one GPU, overlapped with its work: a stream of their own, and events as the marks in the work.
+// Copies of one GPU, overlapped with its work: a stream of their own, and events as the marks in the work. The stream waits for no other
+// but through marks, so copies run while another thread launches work, records it or runs recordings (Device::record).
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -9,6 +9,12 @@
 
 namespace hlat {
 
+bool is_recording(cudaStream_t stream) {
+  cudaStreamCaptureStatus status{};
+  HLAT_CUDA(cudaStreamIsCapturing(stream, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
 CudaDevice::CudaDevice(int index, bool host_visible) : index_(index), host_visible_(host_visible) {
   use();
   HLAT_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
@@ -107,6 +113,7 @@ class CudaRecording final : public Recording {
 
 }  // namespace
 
+// Thread-local: CUDA then forbids this thread alone what cannot be recorded. Threads that copy or allocate meanwhile are left in peace.
 std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work) {
   cudaGraph_t graph = nullptr;
   HLAT_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));

@@ -10,6 +10,8 @@
 
 namespace hlat {
 
+bool is_recording(cudaStream_t stream);  // what it is given is kept for a Recording, not done
+
 class CudaDevice final : public Device {
  public:
   CudaDevice(int index, bool host_visible);

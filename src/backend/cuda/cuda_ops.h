@@ -50,7 +50,7 @@ class CudaOps final : public Ops {
   void do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) override;
   void do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) override;
   void do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args, Tensor scratch) override;
-  void do_rope_table(Tensor table, double theta) override;
+  void do_rope_table(Tensor table, const RopeFrequencies& frequencies) override;
   void do_rope(Tensor qkv, Tensor table, AttentionShape s, int sign) override;
   void do_attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) override {
     context_->attention.forward(out, lse, qkv, s, scratch);

@@ -85,11 +85,11 @@ __global__ void rope_kernel(T* qkv, const float* table, int64_t seq, int64_t row
   }
 }
 
-__global__ void rope_table_kernel(float* table, int64_t rows, int64_t head_dim, double theta) {
+__global__ void rope_table_kernel(float* table, int64_t rows, int64_t head_dim, RopeFrequencies frequencies) {
   const int64_t half = head_dim / 2, n = int64_t{blockIdx.x} * kBlock + threadIdx.x;
   if (n >= rows * half) return;
   const int64_t t = n / half, i = n % half;
-  const double angle = static_cast<double>(t) * pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+  const double angle = static_cast<double>(t) * frequencies.at(i, head_dim);
   table[t * head_dim + i] = static_cast<float>(cos(angle));
   table[t * head_dim + half + i] = static_cast<float>(sin(angle));
 }
@@ -131,9 +131,10 @@ void CudaOps::do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) {
   });
 }
 
-void CudaOps::do_rope_table(Tensor table, double theta) {
+void CudaOps::do_rope_table(Tensor table, const RopeFrequencies& frequencies) {
   if (table.numel() == 0) return;
-  launch(rope_table_kernel, grid_of(table.numel() / 2, kBlock), kBlock, stream(), table.as<float>(), table.dim(0), table.dim(1), theta);
+  launch(rope_table_kernel, grid_of(table.numel() / 2, kBlock), kBlock, stream(), table.as<float>(), table.dim(0), table.dim(1),
+         frequencies);
 }
 
 void CudaOps::do_rope(Tensor qkv, Tensor table, AttentionShape s, int sign) {

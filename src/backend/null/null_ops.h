@@ -24,7 +24,7 @@ class NullOps : public Ops {
   void do_rmsnorm(Tensor, Tensor, Tensor, Tensor, double) override {}
   void do_add_rmsnorm(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, double) override {}
   void do_rmsnorm_bwd(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, NormBwdArgs, Tensor) override {}
-  void do_rope_table(Tensor, double) override {}
+  void do_rope_table(Tensor, const RopeFrequencies&) override {}
   void do_rope(Tensor, Tensor, AttentionShape, int) override {}
   void do_attention(Tensor, Tensor, Tensor, AttentionShape, Tensor) override {}
   void do_attention_bwd(Tensor, Tensor, Tensor, Tensor, Tensor, AttentionShape, Tensor) override {}

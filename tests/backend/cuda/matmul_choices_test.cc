@@ -65,6 +65,18 @@ TEST_F(MatmulChoicesTest, BrokenLinesAreDroppedAndTheRestKept) {
   EXPECT_TRUE(MatmulChoices(dir()).find("more"));
 }
 
+TEST(MatmulAlgorithmText, IsReadBackAndNothingElseIs) {
+  const std::string text = algo_text(choice(7));
+  EXPECT_EQ(text.size(), 128u);
+  EXPECT_EQ(parse_algo(text)->algo, choice(7).algo);
+  std::string signed_word = text, blank = text, letter = text;
+  signed_word[0] = '-';
+  blank[16] = ' ';
+  letter[127] = 'g';
+  for (const std::string& wrong : {std::string(), text + "0", text.substr(1), signed_word, blank, letter})
+    EXPECT_FALSE(parse_algo(wrong)) << wrong;
+}
+
 TEST_F(MatmulChoicesTest, AForeignFileIsIgnored) {
   std::filesystem::create_directories(dir());
   std::ofstream(file()) << "something else\nk|0|0|0|0\n";

@@ -46,8 +46,29 @@ struct Plan {
   fe::graph::Graph graph;
   int64_t workspace = 0;
   int64_t parts = 1;    // the batch is cut into this many
+  std::string engine;   // its name
   std::string refusal;  // empty: usable
 };
+
+// The number of the proposal that has a name.
+std::optional<int64_t> find_engine(const fe::graph::Graph& graph, const std::string& wanted) {
+  std::string name;
+  for (int64_t i = 0; i < graph.get_execution_plan_count(); ++i)
+    if (graph.get_plan_name_at_index(i, name).is_good() && name == wanted) return i;
+  return {};
+}
+
+// Proposals of engines, and a plan of one of them. A name that is not proposed reaches cuDNN nowhere: it may come from a file.
+fe::error_t build_plan(fe::graph::Graph& graph, cudnnHandle_t handle, const std::string& wanted) {
+  if (auto status = graph.validate(); status.is_bad()) return status;
+  if (auto status = graph.build_operation_graph(handle); status.is_bad()) return status;
+  if (auto status = graph.create_execution_plans({fe::HeurMode_t::A}); status.is_bad()) return status;
+  const std::optional<int64_t> proposal = wanted.empty() ? std::nullopt : find_engine(graph, wanted);
+  if (proposal)
+    if (auto status = graph.build_plan_at_index(*proposal); status.is_good()) return status;
+  if (auto status = graph.check_support(); status.is_bad()) return status;
+  return graph.build_plans();
+}
 
 class Builder {
  public:
@@ -122,6 +143,7 @@ std::byte* at(const Tensor& t, int64_t element) { return t.as<std::byte>() + ele
 struct CudnnAttention::Library {
   cudnnHandle_t handle = nullptr;
   bool deterministic = true;
+  Preferred preferred;
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, bool>;
   std::map<Key, std::unique_ptr<Plan>> plans;
 
@@ -142,11 +164,13 @@ struct CudnnAttention::Library {
     try {
       Builder builder(p->graph, s, s.batch / p->parts);
       backward ? builder.backward(deterministic) : builder.forward();
-      auto status = p->graph.build(handle, {fe::HeurMode_t::A});
-      if (status.is_bad())
+      auto status = build_plan(p->graph, handle, preferred ? preferred(s, backward) : "");
+      if (status.is_bad()) {
         p->refusal = status.get_message();
-      else
+      } else {
         p->workspace = p->graph.get_workspace_size();
+        if (p->graph.get_plan_name(p->engine).is_bad()) p->engine = "unnamed";
+      }
     } catch (const std::exception& e) {
       p->refusal = e.what();
     }
@@ -174,6 +198,8 @@ CudnnAttention::CudnnAttention(cudaStream_t stream, bool deterministic) {
         fe::detail::set_stream(library->handle, stream) != CUDNN_STATUS_SUCCESS)
       throw std::runtime_error("no handle for this device");
     describe_ = "cuDNN " + fe::detail::get_backend_version_string();
+    library_name_ = fmt::format("{}, frontend {}.{}.{}", describe_, CUDNN_FRONTEND_MAJOR_VERSION, CUDNN_FRONTEND_MINOR_VERSION,
+                                CUDNN_FRONTEND_PATCH_VERSION);
     library_ = std::move(library);
   } catch (const std::exception& e) {
     describe_ = fmt::format("without cuDNN: {}", e.what());
@@ -184,6 +210,14 @@ CudnnAttention::~CudnnAttention() = default;
 
 std::string CudnnAttention::refusal(const AttentionShape& s, bool backward) {
   return library_ == nullptr ? describe_ : library_->plan(s, backward).refusal;
+}
+
+std::string CudnnAttention::engine(const AttentionShape& s, bool backward) {
+  return library_ == nullptr ? "" : library_->plan(s, backward).engine;
+}
+
+void CudnnAttention::prefer(Preferred preferred) {
+  if (library_ != nullptr) library_->preferred = std::move(preferred);
 }
 
 std::optional<size_t> CudnnAttention::scratch(const AttentionShape& s, DType dtype, bool backward) {

@@ -1,8 +1,10 @@
 #include "backend/cuda/matmul/matmul.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "backend/cuda/cuda_check.h"
+#include "backend/cuda/cuda_device.h"
 #include "backend/cuda/matmul/matmul_plain.h"
 #include "backend/cuda/matmul/matmul_problem.h"
 
@@ -11,6 +13,7 @@ namespace hlat {
 namespace {
 
 constexpr size_t kWorkspace = size_t{32} << 20;
+constexpr const char* kPlainKernel = "plain kernel";
 constexpr double kWorthMeasuring = 1 << 24;  // multiplications: less is over before a launch is
 
 std::string device_name() {
@@ -22,12 +25,6 @@ std::string device_name() {
 }
 
 std::string version_of(size_t v) { return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100); }
-
-bool capturing(cudaStream_t stream) {
-  cudaStreamCaptureStatus status{};
-  HLAT_CUDA(cudaStreamIsCapturing(stream, &status));
-  return status != cudaStreamCaptureStatusNone;
-}
 
 struct Key {
   MatmulShape s;
@@ -61,6 +58,9 @@ struct CudaMatmul::Library {
   const Prepared* latest = nullptr;
   std::string latest_text;
   int64_t measured = 0;
+  KernelsByCall recorded;  // of the run that is continued
+  std::vector<std::string> notes;
+  int64_t unrecorded = 0;  // shapes that came and are not in the record
 
   Library(cudaStream_t on, std::string cache_dir)
       : stream(on), machine(device_name()), version(version_of(CublasLt::get().GetVersion())), choices(std::move(cache_dir)) {
@@ -73,19 +73,38 @@ struct CudaMatmul::Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
+  std::string name() const { return "cuBLASLt " + version; }
+
+  // Sets what the run that is continued used. False: the record does not have the call, or the library refuses the algorithm.
+  bool take_recorded(const std::string& call, const MatmulProblem& problem, size_t workspace, std::optional<MatmulChoice>& choice) {
+    const auto found = recorded.find(call);
+    if (found == recorded.end()) {
+      unrecorded += recorded.empty() ? 0 : 1;
+      return false;
+    }
+    if (found->second == kPlainKernel) return true;
+    choice = parse_algo(found->second);
+    if (choice && problem.accepts(*choice, workspace)) return true;
+    choice.reset();
+    notes.push_back(fmt::format("matmul {}: {} refuses the algorithm of the checkpoint; another one is used", call, name()));
+    return false;
+  }
+
   std::optional<MatmulChoice> choose(const Key& key, const MatmulProblem& problem, const MatmulOperands& x) {
-    const std::string name = fmt::format("{}|cuBLASLt {}|{}", machine, version, key.str());
-    std::optional<MatmulChoice> stored = choices.find(name);
+    const std::string call = key.str(), in_cache = fmt::format("{}|{}|{}", machine, name(), call);
+    std::optional<MatmulChoice> given;
+    if (take_recorded(call, problem, x.workspace_bytes, given)) return given;
+    std::optional<MatmulChoice> stored = choices.find(in_cache);
     if (stored && problem.accepts(*stored, x.workspace_bytes)) return stored;
     const double work = static_cast<double>(key.s.m) * static_cast<double>(key.s.n) * static_cast<double>(key.s.k);
-    if (work < kWorthMeasuring || !choices.on_disk() || capturing(stream)) {
+    if (work < kWorthMeasuring || !choices.on_disk() || is_recording(stream)) {
       const auto proposals = problem.candidates(x.workspace_bytes);
       return proposals.empty() ? std::nullopt : std::optional(proposals.front());
     }
     std::optional<MatmulChoice> best = measure(problem, x, key.s.accumulate, stream);
     ++measured;
     if (best && best->microseconds > 0) {
-      MatmulChoice agreed = choices.add(name, *best, stored.has_value());
+      MatmulChoice agreed = choices.add(in_cache, *best, stored.has_value());
       if (problem.accepts(agreed, x.workspace_bytes)) best = agreed;
     }
     return best;
@@ -140,17 +159,42 @@ void CudaMatmul::run_add(Tensor c, Tensor a, Tensor b, Tensor residual, const Ma
 
 std::string CudaMatmul::describe() const {
   const MatmulChoices& choices = library_->choices;
-  std::string text = "cuBLASLt " + library_->version;
+  std::string text = library();
   if (!choices.problem().empty()) return text + ", choices not kept: " + choices.problem();
-  if (choices.on_disk() && choices.empty()) text += " (the first step times its algorithms, a few seconds per shape)";
+  if (choices.on_disk() && choices.empty() && library_->recorded.empty())
+    text += " (the first step times its algorithms, a few seconds per shape)";
   return text;
 }
 
 const std::string& CudaMatmul::latest() const {
   const Prepared* p = library_->latest;
-  return library_->latest_text = p == nullptr ? "nothing" : p->choice ? hlat::describe(*p->choice) : "plain kernel";
+  return library_->latest_text = p == nullptr ? "nothing" : p->choice ? hlat::describe(*p->choice) : kPlainKernel;
 }
 
 int64_t CudaMatmul::measured() const { return library_->measured; }
+
+const std::string& CudaMatmul::gpu() const { return library_->machine; }
+
+std::string CudaMatmul::library() const { return library_->name(); }
+
+KernelsByLibrary CudaMatmul::kernels() const {
+  KernelsByCall calls = library_->recorded;
+  for (const auto& [key, p] : library_->prepared) calls[key.str()] = p.choice ? algo_text(*p.choice) : kPlainKernel;
+  return {{library(), std::move(calls)}};
+}
+
+void CudaMatmul::use(const KernelsByLibrary& recorded) {
+  const auto found = recorded.find(library());
+  library_->recorded = found == recorded.end() ? KernelsByCall{} : found->second;
+  library_->latest = nullptr;
+  library_->prepared.clear();
+}
+
+std::vector<std::string> CudaMatmul::take_notes() {
+  std::vector<std::string> notes = std::exchange(library_->notes, {});
+  if (const int64_t n = std::exchange(library_->unrecorded, 0); n > 0)
+    notes.push_back(fmt::format("{} matmul shape{} not in the checkpoint's record: chosen on this machine", n, n == 1 ? "" : "s"));
+  return notes;
+}
 
 }  // namespace hlat

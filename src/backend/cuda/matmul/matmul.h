@@ -1,6 +1,7 @@
 // Matmul through cuBLASLt: c = op(a) op(b), or c += ..., row-major with strided rows, sums in f32; f32 operands are multiplied in f32
 // (no tf32). The algorithm of a shape is measured when the shape first comes, on the operands of that call and without harm to c, and
-// remembered on disk (matmul_choices.h). Only algorithms whose sums have one order are admitted, so equal calls give equal bits.
+// remembered on disk (matmul_choices.h); a run that is continued brings its own, which go before both. Only algorithms whose sums have one
+// order are admitted, so equal calls give equal bits.
 // What cuBLASLt refuses (odd alignments) goes to a plain kernel.
 //
 // Not for concurrent use. The first call of a shape waits for the device and, with accumulate, takes memory for a second c for a
@@ -12,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "ops/kernel_choices.h"
 #include "ops/ops.h"
 
 namespace hlat {
@@ -29,7 +31,12 @@ class CudaMatmul {
   // c = residual + op(a) op(b); s says accumulate, the residual is laid out as c.
   void run_add(Tensor c, Tensor a, Tensor b, Tensor residual, const MatmulShape& s, Tensor scratch);
 
-  std::string describe() const;  // "cuBLASLt 13.1.0"
+  std::string describe() const;                // "cuBLASLt 13.1.0"
+  const std::string& gpu() const;              // "NVIDIA H200, 132 multiprocessors": GPUs of one kind can use each other's choices
+  std::string library() const;                 // as choices name it
+  KernelsByLibrary kernels() const;            // of all shapes so far, and those that were given
+  void use(const KernelsByLibrary& recorded);  // from now on, for shapes that came already too
+  std::vector<std::string> take_notes();       // since the last call: shapes that the record lacks, algorithms that the library refused
   // How the latest call was computed: "algorithm 66, tile 21, ...", "plain kernel"; for benchmarks.
   const std::string& latest() const;
   int64_t measured() const;  // shapes this object has measured

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 
@@ -18,9 +19,7 @@ constexpr const char* kFile = "matmul_choices.txt";
 constexpr const char* kHeader = "hlat matmul choices 1";
 
 std::string body_of(const std::string& key, const MatmulChoice& c) {
-  std::string text = key + "|";
-  for (const uint64_t word : c.algo) text += fmt::format("{:016x}", word);
-  return text + fmt::format("|{}|{:.2f}", c.workspace, c.microseconds);
+  return fmt::format("{}|{}|{}|{:.2f}", key, algo_text(c), c.workspace, c.microseconds);
 }
 
 std::optional<std::pair<std::string, MatmulChoice>> parse(const std::string& line) {
@@ -33,13 +32,11 @@ std::optional<std::pair<std::string, MatmulChoice>> parse(const std::string& lin
   }
   try {
     if (std::stoull(line.substr(bar[3] + 1), nullptr, 16) != hash_name(line.substr(0, bar[3]))) return {};
-    const std::string hex = line.substr(bar[0] + 1, bar[1] - bar[0] - 1);
-    MatmulChoice c;
-    if (hex.size() != 16 * c.algo.size()) return {};
-    for (size_t i = 0; i < c.algo.size(); ++i) c.algo[i] = std::stoull(hex.substr(16 * i, 16), nullptr, 16);
-    c.workspace = std::stoull(line.substr(bar[1] + 1));
-    c.microseconds = std::stod(line.substr(bar[2] + 1));
-    return std::pair{line.substr(0, bar[0]), c};
+    std::optional<MatmulChoice> c = parse_algo(line.substr(bar[0] + 1, bar[1] - bar[0] - 1));
+    if (!c) return {};
+    c->workspace = std::stoull(line.substr(bar[1] + 1));
+    c->microseconds = std::stod(line.substr(bar[2] + 1));
+    return std::pair{line.substr(0, bar[0]), *c};
   } catch (const std::exception&) {
     return {};
   }
@@ -62,6 +59,24 @@ class FileLock {
 };
 
 }  // namespace
+
+std::string algo_text(const MatmulChoice& choice) {
+  std::string text;
+  for (const uint64_t word : choice.algo) text += fmt::format("{:016x}", word);
+  return text;
+}
+
+std::optional<MatmulChoice> parse_algo(std::string_view text) {
+  constexpr size_t kDigits = 16;  // of a word
+  MatmulChoice c;
+  if (text.size() != kDigits * c.algo.size()) return {};
+  for (size_t i = 0; i < c.algo.size(); ++i) {
+    const char* first = text.data() + kDigits * i;
+    const auto [end, error] = std::from_chars(first, first + kDigits, c.algo[i], 16);
+    if (error != std::errc() || end != first + kDigits) return {};
+  }
+  return c;
+}
 
 MatmulChoices::MatmulChoices(std::string dir) : dir_(std::move(dir)) {
   if (!dir_.empty()) read();

@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace hlat {
 
@@ -20,6 +21,9 @@ struct MatmulChoice {
   uint64_t workspace = 0;
   double microseconds = 0;
 };
+
+std::string algo_text(const MatmulChoice& choice);              // its 64 bytes in hexadecimal digits
+std::optional<MatmulChoice> parse_algo(std::string_view text);  // a choice of that algorithm; none: not such a text
 
 class MatmulChoices {
  public:
