@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -51,6 +52,32 @@ void OutputFile::write(std::string_view record) {
     const bool cut = done > 0 && known && ftruncate(fd_, before.st_size) == 0;
     fail<FaultError>("cannot write {}: {}{}", path_.string(), std::strerror(error), cut ? "; it ends with its last whole record" : "");
   }
+}
+
+void sync_to_disk(const std::filesystem::path& file_or_folder) {
+  const int fd = open(file_or_folder.c_str(), O_RDONLY | O_CLOEXEC);
+  const int error = fd < 0 || fsync(fd) != 0 ? errno : 0;
+  if (fd >= 0) close(fd);
+  if (error != 0) fail_storage(error, fmt::format("cannot bring {} to disk", file_or_folder.string()));
+}
+
+void append_range(const std::filesystem::path& from, uint64_t begin, uint64_t end, OutputFile& to) {
+  constexpr uint64_t kBlock = 1 << 20;
+  std::ifstream in(from, std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(begin));
+  std::string block;
+  for (; begin < end; begin += block.size()) {
+    block.resize(std::min(kBlock, end - begin));
+    if (!in.read(block.data(), static_cast<std::streamsize>(block.size()))) fail<FaultError>("cannot read {}", from.string());
+    to.write(block);
+  }
+}
+
+void cut_file(const std::filesystem::path& file, uint64_t bytes) {
+  std::error_code error;
+  std::filesystem::resize_file(file, bytes, error);
+  if (error) fail_storage(error.value(), fmt::format("cannot cut {} to {} bytes", file.string(), bytes));
+  sync_to_disk(file);
 }
 
 void cut_to_whole_lines(const std::filesystem::path& file) {

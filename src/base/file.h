@@ -2,6 +2,7 @@
 // all: where the disk is full, the file is cut back to what it was before.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -25,6 +26,15 @@ class OutputFile {
   std::filesystem::path path_;
   int fd_;
 };
+
+// Returns when a file's bytes, or the names in a folder, will outlive a crash of the system. FaultError or UsageError: fail_storage.
+void sync_to_disk(const std::filesystem::path& file_or_folder);
+
+// Bytes [begin, end) of a file, a block at a time. FaultError when there are fewer.
+void append_range(const std::filesystem::path& from, uint64_t begin, uint64_t end, OutputFile& to);
+
+// Cuts a file after its first `bytes`; on disk when this returns.
+void cut_file(const std::filesystem::path& file, uint64_t bytes);
 
 // Cuts off the part of a line that a process left at the end of a file when it died. No file: nothing to do.
 void cut_to_whole_lines(const std::filesystem::path& file);

@@ -17,15 +17,6 @@ namespace {
 constexpr uint64_t kMaxIndex = uint64_t{1} << 30;  // bytes that are read to see whether they are one
 constexpr std::string_view kPrefix = "step_", kUnfinished = ".tmp", kReplaced = ".replaced";
 
-// The step of a folder's name; none: not that of a checkpoint.
-std::optional<int64_t> step_of(std::string name) {
-  if (!name.starts_with(kPrefix)) return {};
-  int64_t step = 0;
-  const char *first = name.data() + kPrefix.size(), *last = name.data() + name.size();
-  const auto [end, error] = std::from_chars(first, last, step);
-  return error == std::errc() && end == last && step >= 0 && (*first != '0' || last - first == 1) ? std::optional(step) : std::nullopt;
-}
-
 bool has_index(const fs::path& folder) {
   std::error_code error;
   return fs::is_regular_file(folder / kIndexName, error);
@@ -57,6 +48,14 @@ void write_whole(const fs::path& path, const std::string& text) {
 }
 
 }  // namespace
+
+std::optional<int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(kPrefix)) return {};
+  int64_t step = 0;
+  const char *first = name.data() + kPrefix.size(), *last = name.data() + name.size();
+  const auto [end, error] = std::from_chars(first, last, step);
+  return error == std::errc() && end == last && step >= 0 && (*first != '0' || last - first == 1) ? std::optional(step) : std::nullopt;
+}
 
 fs::path checkpoint_path(const fs::path& parent, int64_t step) { return parent / fmt::format("{}{}", kPrefix, step); }
 
@@ -134,16 +133,26 @@ void remove_checkpoint(const fs::path& folder) {
   remove_folder(folder);
 }
 
-void remove_leftovers(const fs::path& parent) {
+std::optional<int64_t> leftover_step_of(const std::string& name) {
+  for (const std::string_view suffix : {kUnfinished, kReplaced})
+    if (name.ends_with(suffix)) return step_of(name.substr(0, name.size() - suffix.size()));
+  return {};
+}
+
+std::vector<Leftover> leftovers(const fs::path& parent) {
   std::error_code error;
-  std::vector<fs::path> found;
+  std::vector<Leftover> found;
   for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
-    std::string name = it->path().filename();
-    if (step_of(name) && !has_index(it->path())) found.push_back(it->path());
-    for (const std::string_view suffix : {kUnfinished, kReplaced})
-      if (name.ends_with(suffix) && step_of(name.substr(0, name.size() - suffix.size()))) found.push_back(it->path());
+    const std::string name = it->path().filename();
+    if (const auto step = step_of(name); step && !has_index(it->path())) found.push_back({it->path(), *step});
+    if (const auto step = leftover_step_of(name)) found.push_back({it->path(), *step});
   }
-  for (const fs::path& folder : found) remove_folder(folder);
+  std::sort(found.begin(), found.end(), [](const Leftover& a, const Leftover& b) { return a.step < b.step; });
+  return found;
+}
+
+void remove_leftovers(const fs::path& parent) {
+  for (const Leftover& left : leftovers(parent)) remove_folder(left.folder);
 }
 
 std::vector<int64_t> beyond_retention(const std::vector<int64_t>& steps, int64_t keep, int64_t keep_every) {

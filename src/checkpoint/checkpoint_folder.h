@@ -13,6 +13,7 @@
 namespace hlat {
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& parent, int64_t step);  // PARENT/step_N
+std::optional<int64_t> step_of(const std::string& name);  // of a folder's name; none: not that of a checkpoint
 
 // Steps that have a checkpoint here, ascending; no folder: none. The index is looked for, not read.
 std::vector<int64_t> checkpoint_steps(const std::filesystem::path& parent);
@@ -40,7 +41,14 @@ class NewCheckpoint {
 void sync_folder(const std::filesystem::path& folder);  // fsync; FaultError
 // The index goes first: from then on the checkpoint does not exist. FaultError.
 void remove_checkpoint(const std::filesystem::path& folder);
-// Removes step_N.tmp and folders without an index, of processes that died. Nobody may be writing here.
+// What processes that died have left: step_N.tmp, step_N.replaced and folders without an index.
+struct Leftover {
+  std::filesystem::path folder;
+  int64_t step = 0;
+};
+std::optional<int64_t> leftover_step_of(const std::string& name);      // of step_N.tmp and step_N.replaced
+std::vector<Leftover> leftovers(const std::filesystem::path& parent);  // by step
+// Removes them. Nobody may be writing here.
 void remove_leftovers(const std::filesystem::path& parent);
 
 // Steps to remove so that the `keep` latest stay, and those that are multiples of keep_every (0: none).

@@ -107,7 +107,7 @@ const FileInput& CheckpointReader::open(size_t number) {
   return *files_[number];
 }
 
-CheckpointReader::Bytes CheckpointReader::load(size_t file, size_t piece) {
+CheckpointReader::Bytes CheckpointReader::read_piece(size_t file, size_t piece) {
   const Piece& p = index_.files[file].pieces[piece];
   const std::string path = (folder_ / index_.files[file].name).string();
   const auto bytes = std::make_shared<std::vector<std::byte>>(piece_bytes(p, index_.tensors));
@@ -118,8 +118,6 @@ CheckpointReader::Bytes CheckpointReader::load(size_t file, size_t piece) {
   bytes_read_ += bytes->size();
   return bytes;
 }
-
-uint64_t CheckpointReader::verify_piece(size_t file, size_t piece) { return load(file, piece)->size(); }
 
 void CheckpointReader::keep(uint64_t key, const Bytes& bytes) {
   recent_.emplace_front(key, bytes);
@@ -150,7 +148,7 @@ CheckpointReader::Bytes CheckpointReader::cached(size_t file, size_t piece) {
     loading_.emplace(key, promise.get_future().share());
   }
   try {
-    Bytes bytes = load(file, piece);
+    Bytes bytes = read_piece(file, piece);
     promise.set_value(bytes);
     const std::lock_guard lock(mutex_);
     loading_.erase(key);

@@ -36,17 +36,17 @@ class CheckpointReader {
   template <class Done>
   void verify(const Done& done) {
     for (size_t f = 0; f < index_.files.size(); ++f)
-      for (size_t p = 0; p < index_.files[f].pieces.size(); ++p) done(verify_piece(f, p));
+      for (size_t p = 0; p < index_.files[f].pieces.size(); ++p) done(read_piece(f, p)->size());
   }
+  // The bytes of one piece, verified; the cache is neither asked nor filled.
+  using Bytes = std::shared_ptr<const std::vector<std::byte>>;
+  Bytes read_piece(size_t file, size_t piece);
   uint64_t bytes_read() const;  // from the disk so far
 
  private:
   struct Place;  // a piece as a tensor's list has it
-  using Bytes = std::shared_ptr<const std::vector<std::byte>>;
 
-  uint64_t verify_piece(size_t file, size_t piece);
   void place_pieces();
-  Bytes load(size_t file, size_t piece);
   Bytes cached(size_t file, size_t piece);
   void keep(uint64_t key, const Bytes& bytes);  // under the lock
   const FileInput& open(size_t file);

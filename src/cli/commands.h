@@ -1,5 +1,6 @@
 // One function per subcommand: it adds itself to the app, with its options and a callback that does the work.
-// A callback throws Error or UsageError; main.cc turns those into messages and exit codes.
+// A callback throws Error or UsageError; main.cc turns those into messages and exit codes. A result that is told by the exit code alone is
+// a CLI::RuntimeError with it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@ void add_plan_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_config_command(CLI::App& app);
 void add_data_command(CLI::App& app);
+void add_ckpt_command(CLI::App& app);
 
 // Makes a command that only has subcommands ask for one; a word that is none of them is named.
 void needs_subcommand(CLI::App& command);

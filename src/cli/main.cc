@@ -45,6 +45,7 @@ void run(int argc, char** argv, CLI::App& app) {
   hlat::add_bench_command(app);
   hlat::add_config_command(app);
   hlat::add_data_command(app);
+  hlat::add_ckpt_command(app);
   hlat::show_example(app, "hlat train --config configs/nano.yaml train.steps=100\nhlat COMMAND --help explains a command.");
   app.parse(argc, argv);
   if (app.get_subcommands().empty()) print_out(app.help());
@@ -64,6 +65,8 @@ int main(int argc, char** argv) {
     if (!speaks) stay_silent();
     run(argc, argv, app);
     return kOk;
+  } catch (const CLI::RuntimeError& e) {
+    return e.get_exit_code();  // of a command that has said all
   } catch (const CLI::ParseError& e) {
     std::ostringstream text;
     if (app.exit(e, std::cout, text) == 0) return kOk;  // --help and --version arrive here too

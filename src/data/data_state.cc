@@ -61,16 +61,32 @@ LaneState lane_from(const Json& j) {
   return l;
 }
 
+Json to_json(const std::vector<LaneState>& lanes) {
+  Json list = Json::array();
+  for (const LaneState& l : lanes) list.push_back(to_json(l));
+  return list;
+}
+
+std::vector<LaneState> lanes_from(const Json& list) {
+  std::vector<LaneState> lanes;
+  for (const Json& j : list) lanes.push_back(lane_from(j));
+  return lanes;
+}
+
+Json to_json(const std::vector<SourceRecord>& sources) {
+  Json list = Json::array();
+  for (const SourceRecord& r : sources) list.push_back({{"name", r.name}, {"documents", r.documents}, {"files", r.files}});
+  return list;
+}
+
 Json body_of(const DataState& s) {
-  Json sources = Json::array(), segments = Json::array(), lanes = Json::array();
-  for (const SourceRecord& r : s.sources) sources.push_back({{"name", r.name}, {"documents", r.documents}, {"files", r.files}});
+  Json segments = Json::array();
   for (const Segment& g : s.segments) segments.push_back({{"from_step", g.from_step}, {"weights", g.weights}});
-  for (const LaneState& l : s.lanes) lanes.push_back(to_json(l));
   return {{"identity", to_json(s.identity)},
-          {"sources", std::move(sources)},
+          {"sources", to_json(s.sources)},
           {"segments", std::move(segments)},
           {"first_lane", s.first_lane},
-          {"lanes", std::move(lanes)}};
+          {"lanes", to_json(s.lanes)}};
 }
 
 DataState state_from(const Json& body) {
@@ -79,7 +95,7 @@ DataState state_from(const Json& body) {
   for (const Json& j : body.at("sources")) s.sources.push_back({j.at("name"), j.at("documents"), j.at("files")});
   for (const Json& j : body.at("segments")) s.segments.push_back({j.at("from_step"), j.at("weights")});
   s.first_lane = body.at("first_lane");
-  for (const Json& j : body.at("lanes")) s.lanes.push_back(lane_from(j));
+  s.lanes = lanes_from(body.at("lanes"));
   return s;
 }
 
@@ -123,19 +139,32 @@ DataState DataState::parse(std::string_view text) try {
   fail("the saved data position cannot be used: {}", e.what());
 }
 
-DataState join(std::vector<DataState> parts) {
-  HLAT_CHECK(!parts.empty(), "no states to join");
-  std::sort(parts.begin(), parts.end(), [](const DataState& a, const DataState& b) { return a.first_lane < b.first_lane; });
-  DataState all = std::move(parts.front());
-  for (size_t i = 1; i < parts.size(); ++i) {
-    DataState& p = parts[i];
-    HLAT_CHECK(p.identity == all.identity && p.sources == all.sources && p.segments == all.segments && p.step() == all.step() &&
-                   p.first_lane == all.first_lane + static_cast<int64_t>(all.lanes.size()),
-               "the state of lanes from {} at step {} does not continue that of lanes from {} at step {}", p.first_lane, p.step(),
-               all.first_lane, all.step());
-    std::move(p.lanes.begin(), p.lanes.end(), std::back_inserter(all.lanes));
+uint64_t DataState::fingerprint() const { return hash_name(Json::array({to_json(identity), to_json(sources)}).dump()); }
+
+std::string RankLanes::save() const { return Json{{"data", data}, {"first_lane", first_lane}, {"lanes", to_json(lanes)}}.dump(); }
+
+RankLanes RankLanes::parse(std::string_view text) try {
+  const Json j = Json::parse(text);
+  return {.data = j.at("data"), .first_lane = j.at("first_lane"), .lanes = lanes_from(j.at("lanes"))};
+} catch (const nlohmann::json::exception& e) {
+  fail("the data position of a rank cannot be read: {}", e.what());
+}
+
+DataState join(DataState first, std::vector<RankLanes> others) {
+  std::sort(others.begin(), others.end(), [](const RankLanes& a, const RankLanes& b) { return a.first_lane < b.first_lane; });
+  const uint64_t data = others.empty() ? 0 : first.fingerprint();
+  for (RankLanes& share : others) {
+    HLAT_CHECK(share.data == data, "the rank with the lanes from {} reads other data than that with the lanes from {}", share.first_lane,
+               first.first_lane);
+    HLAT_CHECK(share.first_lane == first.first_lane + static_cast<int64_t>(first.lanes.size()),
+               "lanes from {} do not follow lanes {} to {}", share.first_lane, first.first_lane,
+               first.first_lane + static_cast<int64_t>(first.lanes.size()) - 1);
+    std::move(share.lanes.begin(), share.lanes.end(), std::back_inserter(first.lanes));
   }
-  return all;
+  for (const LaneState& l : first.lanes)
+    HLAT_CHECK(l.rows == first.lanes.front().rows, "lane {} stands at step {}, lane {} at step {}",
+               first.first_lane + (&l - first.lanes.data()), l.rows, first.first_lane, first.lanes.front().rows);
+  return first;
 }
 
 }  // namespace hlat

@@ -36,12 +36,25 @@ struct DataState {
   std::vector<LaneState> lanes;   // all have served the same number of rows
 
   int64_t step() const { return lanes.empty() ? 0 : static_cast<int64_t>(lanes.front().rows); }
+  uint64_t fingerprint() const;  // of identity and sources
   std::string save() const;
   static DataState parse(std::string_view text);  // an Error says why the text is no state, or a damaged one
   bool operator==(const DataState&) const = default;
 };
 
-// The states of ranks that share the lanes, put together.
-DataState join(std::vector<DataState> parts);
+// What a rank adds to the state of the first one that reads data: its lanes. Identity, sources with the fingerprints of all their files,
+// and segments are the same on all ranks, and only the first has to tell them.
+struct RankLanes {
+  uint64_t data = 0;  // DataState::fingerprint of the run
+  int64_t first_lane = 0;
+  std::vector<LaneState> lanes;
+
+  std::string save() const;
+  static RankLanes parse(std::string_view text);  // Error: the text is none
+  bool operator==(const RankLanes&) const = default;
+};
+
+// The state of all lanes, from that of the rank with the first ones and the shares of the others, in any order.
+DataState join(DataState first, std::vector<RankLanes> others);
 
 }  // namespace hlat

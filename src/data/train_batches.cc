@@ -75,6 +75,7 @@ TrainData::TrainData(const DataIdentity& identity, const Mixture& configured, st
   const std::vector<size_t> place = place_sources(std::move(state.sources));
   place_segments(configured, state, place);
   for (LaneState& l : state.lanes) begin_.push_back(remap(std::move(l), mixture_, place));
+  fingerprint_ = position(0, {}).fingerprint();
 }
 
 std::vector<size_t> TrainData::place_sources(std::vector<SourceRecord> records) {

@@ -26,6 +26,7 @@ class TrainData {
   Lanes lanes() const;  // all of them, where the run begins; this must outlive them
   // The position when lanes [first_lane, first_lane + states.size()) stand so; they have served the same number of rows.
   DataState position(int64_t first_lane, std::vector<LaneState> states) const;
+  uint64_t fingerprint() const { return fingerprint_; }  // of every position
 
  private:
   std::vector<size_t> place_sources(std::vector<SourceRecord> records);  // where the sources of the position lie in the mixture
@@ -35,6 +36,7 @@ class TrainData {
   Mixture mixture_;
   std::vector<SourceRecord> gone_;  // sources of the position that the config no longer has, the last of the mixture
   std::vector<LaneState> begin_;    // by lane
+  uint64_t fingerprint_ = 0;
 };
 
 class TrainBatches : public BatchSource {
@@ -51,7 +53,9 @@ class TrainBatches : public BatchSource {
   std::optional<double> entropy() const override { return entropy_; }
 
   // Of the own lanes, after the rows handed out; between steps, when all have handed out the same number. join() makes one of all ranks'.
+  // It holds the fingerprints of all files: made when a run is saved, not with every step, and by one rank.
   DataState position() const { return data_.position(own_lanes_.begin, loader_.states()); }
+  RankLanes rank_lanes() const { return {data_.fingerprint(), own_lanes_.begin, loader_.states()}; }  // what the other ranks give to join()
   // What all ranks that share the lanes have read; `sum` is called the same number of times on each.
   Ledger ledger(const SumOver& sum) const { return ledger_of(data_.mixture(), loader_.states(), sum); }
   uint64_t rows_read() const { return loader_.rows_read(); }  // and tokenized, those that lie ready included

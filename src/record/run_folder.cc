@@ -1,10 +1,13 @@
 #include "record/run_folder.h"
 
 #include <chrono>
-#include <vector>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "record/event_file_cut.h"
+#include "record/metrics_tail.h"
+#include "record/previous_run.h"
 
 namespace hlat {
 namespace fs = std::filesystem;
@@ -18,45 +21,82 @@ fs::path make_folder(const fs::path& dir) {
   return dir;
 }
 
+bool is_event_file(const std::string& name) { return name.starts_with("events.out."); }
+
 bool belongs_to_a_run(const std::string& name) {
-  return name == "config.yaml" || name == "metrics.jsonl" || name == "log.txt" || name.starts_with("events.out.");
+  return name == "config.yaml" || name == "metrics.jsonl" || name == "log.txt" || is_event_file(name);
 }
 
-// Moves files of an earlier run out of the way; returns where to, or an empty path.
-fs::path set_aside(const fs::path& dir) try {
-  std::vector<fs::path> old;
+template <class Wanted>
+std::vector<fs::path> files_in(const fs::path& dir, const Wanted& wanted) try {
+  std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(dir))
-    if (belongs_to_a_run(entry.path().filename())) old.push_back(entry.path());
-  if (old.empty()) return {};
-  int k = 1;
-  while (fs::exists(dir / fmt::format("previous_{}", k))) ++k;
-  const fs::path to = dir / fmt::format("previous_{}", k);
-  fs::create_directory(to);
-  for (const fs::path& file : old) fs::rename(file, to / file.filename());
-  return to;
+    if (wanted(entry.path().filename().string())) files.push_back(entry.path());
+  return files;
 } catch (const fs::filesystem_error& e) {
-  fail_storage(e.code().value(), fmt::format("cannot move the files of an earlier run in {} aside", dir.string()));
+  fail_storage(e.code().value(), fmt::format("cannot read the run folder {}", dir.string()));
+}
+
+bool has_text(const fs::path& file, std::string_view text) {
+  std::ifstream in(file, std::ios::binary);
+  return in && std::string{std::istreambuf_iterator<char>(in), {}} == text;
+}
+
+// What a run that goes on behind `step` says about the metrics it found.
+std::vector<std::string> describe(const MetricsCut& cut, int64_t step, const fs::path& previous) {
+  std::vector<std::string> lines = {fmt::format("the run goes on behind step {}", step)};
+  if (cut.first_cut)
+    lines.push_back(fmt::format("metrics of steps {} to {} were moved to {}: these steps are done again", *cut.first_cut, *cut.last_cut,
+                                previous.string()));
+  if (!cut.kept)
+    lines.push_back(fmt::format("metrics.jsonl has none of the steps up to {}: the checkpoint came without them", step));
+  else if (*cut.kept < step)
+    lines.push_back(
+        fmt::format("metrics.jsonl has no lines of steps {} to {}: they were not on disk when the machine failed, or the "
+                    "checkpoint came without them",
+                    *cut.kept + 1, step));
+  return lines;
 }
 
 double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
-RunFolder::RunFolder(const fs::path& dir, std::string_view config_yaml, bool tensorboard, double lease_s, const FolderLease::Say& say)
+RunFolder::RunFolder(const fs::path& dir, std::string_view config_yaml, bool tensorboard, double lease_s, const FolderLease::Say& say,
+                     const FolderStart& start)
     : dir_(make_folder(dir)),
       lease_(dir_, lease_s, say),
-      moved_to_(set_aside(dir_)),
+      found_(make_room(config_yaml, start)),
       log_(make_file_log(dir_ / "log.txt")),
       metrics_(dir_ / "metrics.jsonl") {
-  OutputFile(dir_ / "config.yaml", OutputFile::Mode::create_new).write(config_yaml);
+  if (!fs::exists(dir_ / "config.yaml")) OutputFile(dir_ / "config.yaml", OutputFile::Mode::create_new).write(config_yaml);
   if (tensorboard) events_.emplace(dir_, wall_time());
   if (!lease_.taken_over().empty()) log_->warn("{}", lease_.taken_over());
-  if (!moved_to_.empty()) log_->info("files of an earlier run were moved to {}", moved_to_.string());
+  for (const std::string& line : found_) log_->info("{}", line);
+}
+
+std::vector<std::string> RunFolder::make_room(std::string_view config_yaml, const FolderStart& start) {
+  PreviousRun previous(dir_);
+  // Without checkpoints a folder is that of an old run, whatever else was moved when a process is killed here.
+  for (const fs::path& path : start.set_aside) previous.take(path);
+  std::vector<std::string> lines;
+  if (start.behind) {
+    if (!has_text(dir_ / "config.yaml", config_yaml)) previous.take(dir_ / "config.yaml");
+    const MetricsCut cut = cut_metrics(dir_ / "metrics.jsonl", *start.behind, previous);
+    for (const fs::path& file : files_in(dir_, is_event_file)) cut_event_file(file, *start.behind, previous);
+    last_step_ = cut.kept;
+    lines = describe(cut, *start.behind, cut.first_cut ? previous.folder() : fs::path());
+  } else {
+    for (const fs::path& file : files_in(dir_, belongs_to_a_run)) previous.take(file);
+  }
+  if (previous.used()) lines.push_back(fmt::format("files of an earlier run were moved to {}", previous.folder().string()));
+  return lines;
 }
 
 void RunFolder::record(const StepMetrics& m) {
   lease_.check();
   metrics_.write(m);
+  last_step_ = m.step;
   if (events_) events_->write(m, wall_time());
 }
 

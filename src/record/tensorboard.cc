@@ -23,9 +23,6 @@ constexpr std::array<uint32_t, 256> make_crc_table() {
   return table;
 }
 
-// A crc of data that itself holds crcs is weak; TFRecord therefore rotates and shifts what it stores.
-uint32_t masked_crc(std::string_view data) { return std::rotr(crc32c(data), 15) + 0xa282ead8u; }
-
 template <class T>
 void put_fixed(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(T));
@@ -69,6 +66,9 @@ uint32_t crc32c(std::string_view data) {
   return ~c;
 }
 
+// A crc of data that itself holds crcs is weak; TFRecord therefore rotates and shifts what it stores.
+uint32_t masked_crc32c(std::string_view data) { return std::rotr(crc32c(data), 15) + 0xa282ead8u; }
+
 EventWriter::EventWriter(const std::filesystem::path& folder, double wall_time)
     : file_(free_name(folder, wall_time), OutputFile::Mode::create_new) {
   std::string event = event_head(wall_time);
@@ -95,9 +95,9 @@ void EventWriter::write(const StepMetrics& m, double wall_time) {
 void EventWriter::record(const std::string& event) {
   std::string out;
   put_fixed(out, static_cast<uint64_t>(event.size()));
-  put_fixed(out, masked_crc(out));
+  put_fixed(out, masked_crc32c(out));
   out += event;
-  put_fixed(out, masked_crc(event));
+  put_fixed(out, masked_crc32c(event));
   file_.write(out);
 }
 

@@ -14,6 +14,7 @@
 namespace hlat {
 
 uint32_t crc32c(std::string_view data);
+uint32_t masked_crc32c(std::string_view data);  // as a record has it
 
 class EventWriter {
  public:

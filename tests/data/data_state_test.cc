@@ -191,13 +191,34 @@ TEST(DataState, JoinsTheSharesOfRanks) {
   LaneRun run(d.mix({&d.web}, {{1, {1}}}));
   run.step();
   const DataState whole = run.state();
-  DataState a = whole, b = whole;
-  a.lanes.resize(1);
-  b.lanes.erase(b.lanes.begin());
-  b.first_lane = 1;
-  EXPECT_EQ(join({b, a}), whole);
-  EXPECT_THROW(join({a, a}), CheckFailed);
-  EXPECT_THROW(LaneRun(d.mix({&d.web}, {{1, {1}}}), a), Error) << "a part is not enough to go on";
+  DataState first = whole;
+  first.lanes.resize(1);
+  const RankLanes rest{whole.fingerprint(), 1, {whole.lanes.begin() + 1, whole.lanes.end()}};
+  EXPECT_EQ(RankLanes::parse(rest.save()), rest);
+  EXPECT_EQ(rest.save().find("web"), std::string::npos) << "sources are told by one rank";
+  EXPECT_EQ(join(first, {rest}), whole);
+  EXPECT_EQ(join(whole, {}), whole);
+  EXPECT_THROW(LaneRun(d.mix({&d.web}, {{1, {1}}}), first), Error) << "a part is not enough to go on";
+  EXPECT_THROW(RankLanes::parse("{}"), Error);
+}
+
+TEST(DataState, SharesThatDoNotFitAreABug) {
+  const Data d;
+  LaneRun run(d.mix({&d.web}, {{1, {1}}}));
+  run.step();
+  const DataState before = run.state();
+  run.step();
+  const DataState whole = run.state();
+  DataState first = whole;
+  first.lanes.resize(1);
+  const RankLanes rest{whole.fingerprint(), 1, {whole.lanes.begin() + 1, whole.lanes.end()}};
+  RankLanes again = rest, late = rest, other = rest;
+  again.first_lane = 0;
+  late.lanes = {before.lanes.begin() + 1, before.lanes.end()};
+  other.data += 1;
+  EXPECT_NE(message_of([&] { join(first, {again}); }).find("lanes from 0 do not follow lanes 0 to 0"), std::string::npos);
+  EXPECT_NE(message_of([&] { join(first, {late}); }).find("lane 1 stands at step 1, lane 0 at step 2"), std::string::npos);
+  EXPECT_NE(message_of([&] { join(first, {other}); }).find("other data"), std::string::npos);
 }
 
 }  // namespace

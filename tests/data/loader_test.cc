@@ -78,9 +78,9 @@ class Ranks {
     return rows;
   }
   DataState state() const {
-    std::vector<DataState> parts;
-    for (const auto& batches : ranks_) parts.push_back(batches->position());
-    return join(std::move(parts));
+    std::vector<RankLanes> others;
+    for (size_t r = ranks_.size() - 1; r > 0; --r) others.push_back(RankLanes::parse(ranks_[r]->rank_lanes().save()));
+    return join(ranks_[0]->position(), std::move(others));
   }
 
  private:
@@ -100,7 +100,8 @@ TEST(Loader, BatchesDoNotDependOnRanksOrWorkers) {
       }
 }
 
-TEST(Loader, AStopAtEveryStepWithOtherRanksChangesNothing) {
+// Stops lie inside both stages of the mixture and at their border.
+TEST(Loader, AStopAtEveryStepWithOtherRanksAndMicroBatchesChangesNothing) {
   const Data d;
   const std::vector<Rows> expected = reference(d.mixture);
   const std::vector<int64_t> dp = {1, 8, 2, 4};
@@ -112,8 +113,9 @@ TEST(Loader, AStopAtEveryStepWithOtherRanksChangesNothing) {
     const DataState state = ranks->state();
     EXPECT_EQ(state, whole.state()) << "the position is that of what was served, whatever lies ready";
     ranks.reset();
-    ranks = std::make_unique<Ranks>(d.mixture, Shape{.dp = dp[static_cast<size_t>(step) % 4], .workers = 1 + step % 3},
-                                    DataState::parse(state.save()));
+    const int64_t next_dp = dp[static_cast<size_t>(step) % 4], micro = step % 2 == 0 ? kLanes / next_dp : 1;
+    ranks =
+        std::make_unique<Ranks>(d.mixture, Shape{.dp = next_dp, .workers = 1 + step % 3, .micro = micro}, DataState::parse(state.save()));
   }
 }
 

@@ -1,0 +1,18 @@
+// hlat ckpt: what is done with checkpoints besides training.
+#include "cli/ckpt_commands.h"
+#include "cli/commands.h"
+
+namespace hlat {
+
+void add_ckpt_command(CLI::App& app) {
+  CLI::App* ckpt = app.add_subcommand("ckpt", "checkpoints: ls, inspect, verify, diff, average, prune");
+  needs_subcommand(*ckpt);
+  add_ckpt_ls(*ckpt);
+  add_ckpt_inspect(*ckpt);
+  add_ckpt_verify(*ckpt);
+  add_ckpt_diff(*ckpt);
+  add_ckpt_average(*ckpt);
+  add_ckpt_prune(*ckpt);
+}
+
+}  // namespace hlat
