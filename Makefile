@@ -17,8 +17,8 @@ build: ## build build/hlat
 	@tools/setup_arrow.sh
 	@tools/build.sh release hlat
 
-run: build ## build, then train the embedded example; CONFIG=FILE and ARGS="key=value ..." change it
-	@build/hlat train --config $(CONFIG) $(ARGS)
+run: build ## build, then train the embedded example anew; CONFIG=FILE and ARGS="key=value ..." change it
+	@build/hlat train --config $(CONFIG) --fresh $(ARGS)
 
 test: ## build everything and run the fast tests
 	@tools/setup.sh build test

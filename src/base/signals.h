@@ -1,6 +1,6 @@
-// Signals that ask a process to end (SIGINT, SIGTERM, SIGHUP), taken by a thread of their own, so that the answer may log, lock and wait.
-// They are blocked in the thread that makes this and in all that are started later. A signal that was ignored when the process started
-// (nohup, a shell's background job) stays ignored.
+// Signals that ask a process to end (SIGINT, SIGTERM, SIGHUP, SIGUSR1), taken by a thread of their own, so that the answer may log, lock
+// and wait. They are blocked in the thread that makes this and in all that are started later. A signal that was ignored when the process
+// started (nohup, a shell's background job) stays ignored.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,9 @@ namespace hlat {
 // The run ended early because a signal asked for it; all is recorded.
 class Interrupted : public Error {
  public:
-  Interrupted(int signal_number, const std::string& text) : Error(text), signal(signal_number) {}
+  Interrupted(int signal_number, const std::string& text, bool saved_all = false) : Error(text), signal(signal_number), saved(saved_all) {}
   int signal;
+  bool saved;  // with all that a restart needs
 };
 
 std::string signal_name(int signal);  // "SIGTERM"

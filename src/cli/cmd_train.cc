@@ -18,87 +18,48 @@
 #include "cli/ranks.h"
 #include "cli/run_guard.h"
 #include "cli/scan_shown.h"
+#include "cli/train_summary.h"
+#include "cli/version.h"
 #include "comm/host_exchange.h"
 #include "config/print.h"
 #include "config/resolve.h"
 #include "config/run_length.h"
 #include "eval/sample_text.h"
 #include "plan/report.h"
-#include "record/utilization.h"
 #include "runtime/assembly.h"
 #include "runtime/auto_micro_batch.h"
 #include "runtime/backends.h"
 #include "runtime/fit_check.h"
+#include "runtime/load_start.h"
 #include "runtime/open_data.h"
+#include "runtime/start_point.h"
 #include "train/trainer.h"
 
 namespace hlat {
 namespace {
 
+struct RunEnd {
+  int signal = 0;  // that ended it; 0: none
+  bool saved = false;
+};
+
 struct Args {
   ConfigArgs config;
   bool json = false;
+  bool fresh = false;
 };
 
-std::string summary_text(const Config& config, const TrainSummary& s) {
-  std::string text = fmt::format("\ntrained {} step{} in {}\n", s.steps, s.steps == 1 ? "" : "s", format_duration(s.seconds));
-  if (s.ended_by != 0) text += fmt::format("  ended by     {}, before step {}\n", signal_name(s.ended_by), config.train.steps);
-  text += fmt::format("  final loss   {:.4f}{}", s.loss, s.loss_steps > 1 ? fmt::format(" (mean of the last {})", s.loss_steps) : "");
-  text += s.floor ? fmt::format(", floor {:.4f}: {:+.1f}%\n", *s.floor, 100.0 * (s.loss / *s.floor - 1.0)) : "\n";
-  if (const auto& v = s.validation)
-    text += fmt::format("  held out     loss {:.4f}, perplexity {:.2f}, {:.4f} bits per byte\n", v->loss, v->perplexity, v->bits_per_byte);
-  if (s.validation && s.validation->sets.size() > 1)
-    for (const SetLoss& set : s.validation->sets)
-      text += fmt::format("    {:<10} loss {:.4f}, {:.4f} bits per byte\n", set.name, set.loss, set.bits_per_byte);
-  text += fmt::format("  speed        {}\n", speed_text(s.tokens_per_s, s.mfu, s.hfu, s.timed_steps));
-  text += fmt::format("  memory       planned {}, used {}; process resident {}{}\n", format_bytes(s.planned.total()),
-                      format_bytes(s.used.total()), format_bytes(s.resident),
-                      s.device_in_use > 0 ? fmt::format(", device {} in use", format_bytes(s.device_in_use)) : "");
-  text += fmt::format("  run folder   {}\n", config.run.dir);
-  return text;
-}
-
-std::string samples_text(const std::vector<std::string>& samples) {
-  std::string text = samples.empty() ? "" : "\nthe model writes:\n";
-  for (const std::string& line : samples) text += fmt::format("  {}\n", line);
-  return text;
-}
-
-nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s, const std::vector<std::string>& samples) {
-  nlohmann::ordered_json j{{"steps", s.steps}};
-  put_number(j, "loss", s.loss);
-  j["floor"] = s.floor ? nlohmann::ordered_json(*s.floor) : nlohmann::ordered_json();  // null when it is not known
-  for (const char* key : {"val_loss", "val_ppl", "val_bpb"}) j[key] = nullptr;         // unless something is held out
-  if (const auto& v = s.validation) {
-    put_number(j, "val_loss", v->loss);
-    put_number(j, "val_ppl", v->perplexity);
-    put_number(j, "val_bpb", v->bits_per_byte);
-    j["val_losses"] = nlohmann::ordered_json::object();  // by source
-    for (const SetLoss& set : v->sets) put_number(j["val_losses"], set.name.c_str(), set.loss);
-  }
-  j.update({{"data_wait_s", s.data_wait_s},
-            {"documents", s.ledger.documents()},
-            {"tokens_per_s", s.tokens_per_s},
-            {"mfu", is_utilization(s.mfu, s.timed_steps) ? nlohmann::ordered_json(s.mfu) : nlohmann::ordered_json()},  // null: not known
-            {"hfu", is_utilization(s.hfu, s.timed_steps) ? nlohmann::ordered_json(s.hfu) : nlohmann::ordered_json()},
-            {"seconds", s.seconds},
-            {"planned_bytes", s.planned.total()},
-            {"used_bytes", s.used.total()},
-            {"resident_bytes", s.resident},
-            {"device_bytes", s.device_in_use},
-            {"run_dir", config.run.dir},
-            {"ended_by", s.ended_by == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(signal_name(s.ended_by))},
-            {"samples", samples}});
-  return j;
-}
-
 // Before any memory is taken. Rank 0 has the folder, the others only learn which it is.
-RunFolder* open_folder(const Config& given, const Config& config, const Session& session, RunGuard& guard) {
+RunFolder* open_folder(const Config& given, const Config& config, const StartPoint& from, bool fresh, const Session& session,
+                       RunGuard& guard) {
   RunFolder* folder = nullptr;
   if (session.rank() == 0) {
     const auto say = [](const std::string& text) { print_err(fmt::format("hlat: {}\n", text)); };
+    const bool goes_on = from.kind == StartKind::continued || from.kind == StartKind::rewind;
+    FolderStart start{.goes_on = goes_on};
+    if (fresh) start.set_aside = {checkpoint_dir(config), weights_dir(config)};
     folder = &guard.open(std::make_unique<RunFolder>(config.run.dir, run_record(given, config), config.run.tensorboard,
-                                                     static_cast<double>(config.run.lease_s), say));
+                                                     static_cast<double>(config.run.lease_s), say, start));
   }
   const uint64_t token = broadcast_value(session.world(), folder != nullptr ? folder->lease().token() : 0, 0);
   if (folder == nullptr) guard.join(token);
@@ -144,13 +105,75 @@ void tell_end(const Args& args, const Config& config, const TrainSetup& setup, c
     if (!samples.empty()) setup.folder->log().info("{}", samples_text(samples));
     print_out(args.json ? json_text(summary_json(config, summary, samples), 2) + "\n" : samples_text(samples));
   }
+  if (setup.folder != nullptr) setup.folder->finish();
   if (failed) std::rethrow_exception(failed);
 }
 
-// Returns the signal that ended the run; 0: none.
-int run_rank(const Args& args, const Config& given, Config config, Session& session, RunGuard& guard) {
+// Where the run starts, with the model there.
+TrainState start_run(StartPoint& from, const Config& config, PlacedModel& model, Backend& backend, const Session& session, int threads,
+                     RunFolder* folder) {
+  const auto say = [&](const std::string& text, bool warning) {
+    if (folder == nullptr) return;
+    folder->log().log(warning ? spdlog::level::warn : spdlog::level::info, "{}", text);
+    print_err(fmt::format("{}{}\n", warning ? "hlat: " : "", text));
+  };
+  for (const std::string& line : check_start(config, from)) say("changed since it was saved: " + line, false);
+  TrainState state = load_start(from, config, model, backend, session.world(), threads, say);
+  if (folder == nullptr) return state;
+  folder->go_on(state.step);
+  for (const std::string& line : set_later_aside(from, config)) say(line, true);
+  return state;
+}
+
+// Saves of a run; none where its config asks for none. Collective.
+std::unique_ptr<Saver> make_saver(const Config& config, const StartPoint& from, Backend& backend, const Session& session, RunGuard& guard,
+                                  TrainSetup& setup) {
+  if (!RunSaves::wanted(config.checkpoint)) return nullptr;
+  Comm& world = session.world();
+  std::unique_ptr<Comm> commit = world.size() > 1 ? world.split(0, world.rank(), "checkpoint") : nullptr;
+  const Mesh& mesh = setup.model.mesh();
+  const ParamStore& params = setup.model.executor().params();
+  const SaveOptions options{.staging_bytes = Saver::state_bytes(params, mesh.coord().dp, mesh.shape().dp),
+                            .max_wait_s = static_cast<double>(config.checkpoint.max_wait_s)};
+  auto saver = std::make_unique<Saver>(params, setup.model.device(), mesh.coord().dp, mesh.shape().dp, std::move(commit), options);
+  setup.saves.emplace(SavesSetup{.saver = *saver,
+                                 .checkpoints = checkpoint_dir(config),
+                                 .weights = weights_dir(config),
+                                 .run = from.run,
+                                 .version = version(),
+                                 .config = json_text(to_json(config)),
+                                 .records = from.records,
+                                 .kernels = [&backend] { return backend.kernel_choices(); },
+                                 .tell = [&guard](const SaveNews& news) { guard.tell_save(news); }});
+  return saver;
+}
+
+// A run whose last step is done; more steps would go on with it.
+RunEnd tell_finished(const Config& config, const StartPoint& from, bool leads) {
+  if (leads)
+    print_err(fmt::format("step {} of {} is done (run folder {}): give more train.steps to go on, or --fresh to start anew\n", from.step(),
+                          config.train.steps, config.run.dir));
+  return {};
+}
+
+// Throws what the end of a run is, unless it is finished. What was trained is recorded and shown by now.
+void end_run(const TrainSummary& s, bool leads, RunGuard& guard) {
+  const bool saved = s.saved_step == s.steps;
+  if (s.ended_by == 0 && !s.save_problem.empty())
+    fail<FaultError>("trained to step {}, but the last save failed: {}; {}", s.steps, s.save_problem,
+                     s.saved_step ? fmt::format("the last checkpoint is that of step {}", *s.saved_step) : "there is no checkpoint");
+  if (leads)
+    guard.ended(
+        s.ended_by == 0 ? "finished" : fmt::format("{} ended it after step {}{}", signal_name(s.ended_by), s.steps, saved ? ", saved" : ""),
+        s.ended_by == 0 ? kOk : exit_code_of_signal(s.ended_by, saved));
+}
+
+// Returns how the run ended: the signal, or 0, and whether all is saved.
+RunEnd run_rank(const Args& args, const Config& given, Config config, Session& session, RunGuard& guard) {
   const bool leads = session.rank() == 0;
   StartWatch& start = guard.start();
+  start.begin("looking for checkpoints");
+  StartPoint from = find_start(config, args.fresh, session.world());
   start.begin("preparing the device");
   const auto backend = make_backend(config.device, session.place());
   const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
@@ -158,6 +181,8 @@ int run_rank(const Args& args, const Config& given, Config config, Session& sess
   const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads, shown_on_stderr());
   if (config.train.epochs > 0) start.begin("counting the tokens of the data, for train.epochs");
   config = with_steps(std::move(config), data.get(), session.world(), threads);
+  check_start(config, from);
+  if (from.step() >= config.train.steps) return tell_finished(config, from, leads);
   start.begin("connecting the groups of ranks and planning");
   config = with_micro_batch(std::move(config), *backend, session.world(), session.local_ranks());
   Assembly assembly(config, *backend, session.world(), session.local_ranks());
@@ -166,7 +191,7 @@ int run_rank(const Args& args, const Config& given, Config config, Session& sess
   std::vector<RankPlan> stages;
   if (leads) stages = plan_stages(config, assembly.target());
   start.begin("opening the run folder");
-  RunFolder* folder = open_folder(given, config, session, guard);
+  RunFolder* folder = open_folder(given, config, from, args.fresh, session, guard);
   start.begin("taking memory");
   const double peak = measure_peak(*backend, precision_of(config.train.precision).compute);
   TrainSetup setup{.plan = assembly.plan(), .peak_flops = peak, .model = assembly.build(), .data = data.get()};
@@ -177,16 +202,14 @@ int run_rank(const Args& args, const Config& given, Config config, Session& sess
     setup.folder = folder;
     setup.progress = &progress.emplace(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
   }
-  setup.model.executor().init_weights();
+  start.begin(from.kind == StartKind::anew ? "making the initial weights" : "loading the checkpoint");
+  TrainState state = start_run(from, config, setup.model, *backend, session, threads, folder);
+  const std::unique_ptr<Saver> saver = make_saver(config, from, *backend, session, guard, setup);
   start.begin("the first step");
-  TrainState state;
   const TrainSummary summary = train(config, setup, state, guard.step());
   tell_end(args, config, setup, summary);
-  const int ended_by = summary.ended_by;
-  if (leads)
-    guard.ended(ended_by == 0 ? "finished" : fmt::format("{} ended it after step {}", signal_name(ended_by), summary.steps),
-                ended_by == 0 ? kOk : kEndedBySignal + ended_by);
-  return ended_by;
+  end_run(summary, leads, guard);
+  return {.signal = summary.ended_by, .saved = summary.saved_step == summary.steps};
 }
 
 void run(const Args& args) {
@@ -197,16 +220,16 @@ void run(const Args& args) {
   const Config config = with_ranks(given, launch.ranks);
   guard.configure(config);
   guard.start().begin("joining the other ranks (MPI_Init)");
-  int ended_by = 0;
+  RunEnd end;
   {
     Session session(launch, config.parallel.start_timeout_s);
     guard.meet(session);
     const OnFailure tell = [&](const std::exception& e, int code) { return guard.failed(e, code); };
     run_on_ranks(
-        session, config, guard.step(), [&] { ended_by = run_rank(args, given, config, session, guard); }, tell);
+        session, config, guard.step(), [&] { end = run_rank(args, given, config, session, guard); }, tell);
     guard.part();
   }
-  if (ended_by != 0) throw Interrupted(ended_by, signal_name(ended_by));
+  if (end.signal != 0) throw Interrupted(end.signal, signal_name(end.signal), end.saved);
 }
 
 }  // namespace
@@ -215,6 +238,7 @@ void add_train_command(CLI::App& app) {
   const auto args = std::make_shared<Args>();
   CLI::App* command = app.add_subcommand("train", "train a model");
   add_config_args(*command, args->config, "hlat train --config configs/nano.yaml train.steps=100 run.dir=runs/try");
+  command->add_flag("--fresh", args->fresh, "start anew: what the run folder has is moved to its folder previous_N");
   command->add_flag("--json", args->json, "print the summary as one JSON object");
   command->callback([args] { run(*args); });
 }

@@ -12,10 +12,11 @@ enum ExitCode {
   kBug = 3,              // a broken contract of our own: CheckFailed
   kFault = 4,            // a peer, the network or a disk failed: FaultError
   kNumerical = 5,        // the numbers went wrong: NumericalError
-  kPreemptedSaved = 6,   // reserved: ended early, with all saved that a restart needs
+  kPreemptedSaved = 6,   // SIGTERM or SIGUSR1 ended it early, with all saved that a restart needs: Interrupted
   kEndedBySignal = 128,  // plus its number
 };
 
+int exit_code_of_signal(int signal, bool saved);
 int exit_code_of(const std::exception& e);
 
 }  // namespace hlat

@@ -82,7 +82,27 @@ int RunGuard::end_signal() {
   return signals_->asked();
 }
 
+void RunGuard::tell_save(const SaveNews& news) {
+  saved_step_ = news.saved_step;
+  journal_->save(now_at(), news.text, news.problem);
+  if (news.problem) print_err(fmt::format("\nhlat: {}\n", news.text));
+}
+
+// Whoever asked the run to end kills it when that takes too long, without a word; so the run ends itself before, with one.
+void RunGuard::start_grace(int signal) {
+  std::thread([this, signal] {
+    std::this_thread::sleep_for(std::chrono::seconds(config_.checkpoint.grace_s));
+    if (over_) return;
+    const int64_t saved = saved_step_;
+    end_now(
+        fmt::format("{} came {} s ago (checkpoint.grace_s), and the run has not ended; {}", signal_name(signal), config_.checkpoint.grace_s,
+                    saved > 0 ? fmt::format("its last checkpoint is that of step {}", saved) : "it has no checkpoint"),
+        kEndedBySignal + signal, launch_.rank == 0);
+  }).detach();
+}
+
 void RunGuard::ended(const std::string& reason, int exit_code) {
+  over_ = true;
   if (journal_) journal_->end(now_at(), reason, exit_code);
   const std::lock_guard lock(mutex_);
   if (folder_ != nullptr) folder_->lease().release();
@@ -124,9 +144,12 @@ void RunGuard::answer(const EndSignals::Signal& signal) {
     print_err(fmt::format("hlat: {}step {}: {}\n", where(launch_), at, reason));
     return;  // the step under way waits for a rank that is gone: the launcher's next signal ends this one
   }
+  const bool saves = RunSaves::wanted(config_.checkpoint);
+  if (saves) start_grace(signal.number);
   if (launch_.rank != 0) return;
   journal_->signal(at, what);
-  print_err(fmt::format("\nhlat: {}: the run ends after step {}; a second signal ends it at once\n", what, at));
+  print_err(
+      fmt::format("\nhlat: {}: the run {}ends after step {}; a second signal ends it at once\n", what, saves ? "saves and " : "", at));
 }
 
 void RunGuard::start_took_too_long(const std::string& words) { end_now(words, kFault, true); }

@@ -2,7 +2,7 @@
 // stderr, in the run folder's log.txt and in events.jsonl, as is how the run ended by itself.
 //
 //   first signal    before the first step: ends at once. Later: all ranks end after the step under way, as end_signal() has them agree
-//   second signal   ends at once
+//   second signal   ends at once, as does the end of checkpoint.grace_s, where the run saves
 //   SIGTERM while a rank of this host is gone: the launcher ends the job because of it; the lowest rank that lives records who is missing
 #pragma once
 
@@ -21,6 +21,7 @@
 #include "runtime/job_processes.h"
 #include "runtime/session.h"
 #include "runtime/start_watch.h"
+#include "train/run_saves.h"
 
 namespace hlat {
 
@@ -41,7 +42,8 @@ class RunGuard {
 
   // Once after each step, as TrainSetup wants it. The start-up ends with the first call.
   int end_signal();
-  int64_t& step() { return step_; }  // under way; 0: before the first
+  int64_t& step() { return step_; }      // under way; 0: before the first
+  void tell_save(const SaveNews& news);  // rank 0
 
   void ended(const std::string& reason, int exit_code);  // records how, and gives the folder back
   // Records a failure of this rank. Returns who of this host is gone or stopped, where that may be the cause: "; on this host rank 2 is
@@ -51,6 +53,7 @@ class RunGuard {
  private:
   int64_t now_at() { return std::atomic_ref(step_).load(); }
   void answer(const EndSignals::Signal& signal);
+  void start_grace(int signal);
   void start_took_too_long(const std::string& words);
   [[noreturn]] void end_now(const std::string& reason, int exit_code, bool speaks);
   Absent absent() const;
@@ -58,7 +61,9 @@ class RunGuard {
   const Launch launch_;
   Config config_;
   int64_t step_ = 0;
-  mutable std::mutex mutex_;  // of the two pointers below
+  std::atomic<int64_t> saved_step_ = 0;
+  std::atomic<bool> over_ = false;  // how it ended is recorded
+  mutable std::mutex mutex_;        // of the two pointers below
   Session* session_ = nullptr;
   std::unique_ptr<RunFolder> folder_;
   std::optional<RunJournal> journal_;

@@ -58,6 +58,8 @@ std::vector<std::string> describe(const MetricsCut& cut, int64_t step, const fs:
   return lines;
 }
 
+constexpr size_t kMostHeld = 100'000;  // steps, some 50 MiB
+
 double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
@@ -66,11 +68,12 @@ RunFolder::RunFolder(const fs::path& dir, std::string_view config_yaml, bool ten
                      const FolderStart& start)
     : dir_(make_folder(dir)),
       lease_(dir_, lease_s, say),
+      tensorboard_(tensorboard),
+      goes_on_(start.goes_on),
       found_(make_room(config_yaml, start)),
-      log_(make_file_log(dir_ / "log.txt")),
-      metrics_(dir_ / "metrics.jsonl") {
+      log_(make_file_log(dir_ / "log.txt")) {
   if (!fs::exists(dir_ / "config.yaml")) OutputFile(dir_ / "config.yaml", OutputFile::Mode::create_new).write(config_yaml);
-  if (tensorboard) events_.emplace(dir_, wall_time());
+  if (!goes_on_) open_records();
   if (!lease_.taken_over().empty()) log_->warn("{}", lease_.taken_over());
   for (const std::string& line : found_) log_->info("{}", line);
 }
@@ -79,25 +82,50 @@ std::vector<std::string> RunFolder::make_room(std::string_view config_yaml, cons
   PreviousRun previous(dir_);
   // Without checkpoints a folder is that of an old run, whatever else was moved when a process is killed here.
   for (const fs::path& path : start.set_aside) previous.take(path);
-  std::vector<std::string> lines;
-  if (start.behind) {
-    if (!has_text(dir_ / "config.yaml", config_yaml)) previous.take(dir_ / "config.yaml");
-    const MetricsCut cut = cut_metrics(dir_ / "metrics.jsonl", *start.behind, previous);
-    for (const fs::path& file : files_in(dir_, is_event_file)) cut_event_file(file, *start.behind, previous);
-    last_step_ = cut.kept;
-    lines = describe(cut, *start.behind, cut.first_cut ? previous.folder() : fs::path());
-  } else {
+  if (!start.goes_on) {
     for (const fs::path& file : files_in(dir_, belongs_to_a_run)) previous.take(file);
+  } else if (!has_text(dir_ / "config.yaml", config_yaml)) {
+    previous.take(dir_ / "config.yaml");
   }
-  if (previous.used()) lines.push_back(fmt::format("files of an earlier run were moved to {}", previous.folder().string()));
-  return lines;
+  if (!previous.used()) return {};
+  return {fmt::format("files of an earlier run were moved to {}", previous.folder().string())};
+}
+
+void RunFolder::open_records() {
+  metrics_.emplace(dir_ / "metrics.jsonl");
+  if (tensorboard_) events_.emplace(dir_, wall_time());
+}
+
+void RunFolder::go_on(int64_t behind) {
+  if (!goes_on_) return;
+  PreviousRun previous(dir_);
+  const MetricsCut cut = cut_metrics(dir_ / "metrics.jsonl", behind, previous);
+  for (const fs::path& file : files_in(dir_, is_event_file)) cut_event_file(file, behind, previous);
+  last_step_ = cut.kept;
+  for (const std::string& line : describe(cut, behind, cut.first_cut ? previous.folder() : fs::path())) log_->info("{}", line);
+  open_records();
+}
+
+void RunFolder::write(Held& held) {
+  if (!held.in_metrics) metrics_->write(held.metrics);
+  held.in_metrics = true;
+  last_step_ = held.metrics.step;
+  if (events_) events_->write(held.metrics, held.wall_time);
 }
 
 void RunFolder::record(const StepMetrics& m) {
   lease_.check();
-  metrics_.write(m);
-  last_step_ = m.step;
-  if (events_) events_->write(m, wall_time());
+  held_.push_back({m, wall_time()});
+  try {
+    for (; !held_.empty(); held_.pop_front()) write(held_.front());
+  } catch (const FaultError& e) {
+    if (held_.size() >= kMostHeld) throw;
+    if (held_.size() == 1) log_->warn("{}; the records of steps from {} on are held until there is room", e.what(), m.step);
+  }
+}
+
+void RunFolder::finish() {
+  for (; !held_.empty(); held_.pop_front()) write(held_.front());
 }
 
 }  // namespace hlat

@@ -6,6 +6,7 @@
 // twice. Creating a RunFolder is the first thing a run writes, so the caller validates before.
 #pragma once
 
+#include <deque>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -20,7 +21,7 @@
 namespace hlat {
 
 struct FolderStart {
-  std::optional<int64_t> behind = {};                 // the run goes on behind this step; none: a new run
+  bool goes_on = false;                               // the run that the folder has goes on: go_on() comes before record()
   std::vector<std::filesystem::path> set_aside = {};  // checkpoints that are not of the run's past, moved before all else; missing ones
                                                       // are skipped (--fresh: all folders of them; a rewind: those of later steps)
 };
@@ -31,7 +32,12 @@ class RunFolder {
   RunFolder(const std::filesystem::path& dir, std::string_view config_yaml, bool tensorboard, double lease_s = 60,
             const FolderLease::Say& say = {}, const FolderStart& start = {});
 
-  void record(const StepMetrics& m);  // metrics.jsonl and events.out.*; Error when another process has taken over the folder
+  // Behind which step the run goes on: what is recorded of later ones is set aside. Nothing happens for a new run.
+  void go_on(int64_t behind);
+  // metrics.jsonl and events.out.*; Error when another process has taken over the folder. What a full disk does not take is held in memory
+  // and written when it does.
+  void record(const StepMetrics& m);
+  void finish();                                                   // FaultError: something is still held
   std::optional<int64_t> last_step() const { return last_step_; }  // in metrics.jsonl
   spdlog::logger& log() { return *log_; }
   const Log& shared_log() const { return log_; }
@@ -39,15 +45,24 @@ class RunFolder {
   const std::filesystem::path& dir() const { return dir_; }
 
  private:
+  struct Held {
+    StepMetrics metrics;
+    double wall_time = 0;
+    bool in_metrics = false;  // and not yet with TensorBoard
+  };
   std::vector<std::string> make_room(std::string_view config_yaml, const FolderStart& start);  // returns what to tell the log
+  void open_records();
+  void write(Held& held);
 
   std::filesystem::path dir_;
   FolderLease lease_;
+  bool tensorboard_, goes_on_;
   std::optional<int64_t> last_step_;
   std::vector<std::string> found_;  // of an earlier run, for the log
   Log log_;
-  MetricsWriter metrics_;
+  std::optional<MetricsWriter> metrics_;
   std::optional<EventWriter> events_;
+  std::deque<Held> held_;
 };
 
 }  // namespace hlat

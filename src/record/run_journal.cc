@@ -57,6 +57,10 @@ void RunJournal::join(const std::filesystem::path& folder, uint64_t token) {
 
 void RunJournal::signal(int64_t step, const std::string& reason) { try_write({.kind = "signal", .step = step, .reason = reason}); }
 
+void RunJournal::save(int64_t step, const std::string& reason, bool failed) {
+  try_write({.kind = failed ? "save_failed" : "save", .step = step, .reason = reason, .routine = true});
+}
+
 void RunJournal::fault(int64_t step, const std::string& reason, const std::vector<int>& missing) {
   try_write({.kind = "fault", .step = step, .reason = reason, .missing = missing});
 }
@@ -72,7 +76,7 @@ void RunJournal::try_write(const Event& event) try {
   ended_ = event.exit_code.has_value();
   if (!is_own()) return;
   log(event);
-  if (!is_over(folder_ / "events.jsonl")) write(event);
+  if (event.routine || !is_over(folder_ / "events.jsonl")) write(event);
 } catch (const std::exception&) {
 }
 

@@ -4,7 +4,8 @@
 // From any thread.
 //
 //   time       UTC, ISO 8601              rank, ranks   who tells it, of how many
-//   kind       start|signal|fault|end     host, pid     and where that is
+//   kind       start|signal|save|         host, pid     and where that is
+//              save_failed|fault|end
 //   step       under way; 0: none yet     config        hash of the resolved config, for runs that are the same
 //   reason     in words                   version       of hlat
 //   exit_code  of an end, else null       missing       ranks that are gone, of a fault; else not there
@@ -37,6 +38,7 @@ class RunJournal {
   void join(const std::filesystem::path& folder, uint64_t token);
 
   void signal(int64_t step, const std::string& reason);
+  void save(int64_t step, const std::string& reason, bool failed);
   void fault(int64_t step, const std::string& reason, const std::vector<int>& missing);
   void end(int64_t step, const std::string& reason, int exit_code);  // only the first of a rank is told
 
@@ -47,6 +49,7 @@ class RunJournal {
     const std::string& reason;
     std::optional<int> exit_code = {};
     std::vector<int> missing = {};
+    bool routine = false;  // comes often, from rank 0 alone: whether the run is over is not looked up
   };
   void write(const Event& event);
   void log(const Event& event);

@@ -10,7 +10,6 @@
 #include "base/machine.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "config/run_length.h"
-#include "train/state_records.h"
 
 namespace hlat {
 
@@ -36,7 +35,7 @@ std::string removed(const std::filesystem::path& parent, const std::vector<int64
 
 }  // namespace
 
-RunSaves::RunSaves(const Config& config, const SavesSetup& setup, int64_t start, bool leads, std::function<DataState()> position)
+RunSaves::RunSaves(const Config& config, const SavesSetup& setup, int64_t start, bool leads, std::function<OwnPosition()> position)
     : config_(config.checkpoint),
       setup_(setup),
       position_(std::move(position)),
@@ -52,7 +51,7 @@ RunSaves::~RunSaves() = default;
 bool RunSaves::wanted(const CheckpointConfig& c) { return c.every > 0 || c.minutes > 0 || c.at_end || c.weights_every_tokens > 0; }
 
 void RunSaves::tell(const std::string& text, bool problem) const {
-  if (leads_ && setup_.tell) setup_.tell(text, problem);
+  if (leads_ && setup_.tell) setup_.tell({text, problem, saved_});
 }
 
 void RunSaves::wait_pruned() {
@@ -146,7 +145,7 @@ void RunSaves::begin(Due what, int64_t step, double loss) {
   request.index.config = setup_.config;
   request.index.records = setup_.records;
   if (under_way_ == CheckpointContent::training) {
-    request.own_record = own_record(position_ ? std::optional(position_()) : std::nullopt, setup_.kernels ? setup_.kernels() : "");
+    request.own_record = own_record(position_ ? position_() : OwnPosition(), setup_.kernels ? setup_.kernels() : "");
     request.join_records = join_records;
     begun_ = step;
   } else {

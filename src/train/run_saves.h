@@ -12,31 +12,36 @@
 
 #include "checkpoint/saver.h"
 #include "config/config.h"
-#include "data/data_state.h"
 #include "record/metrics.h"
+#include "train/state_records.h"
 
 namespace hlat {
+
+// What there is to tell about saves.
+struct SaveNews {
+  std::string text;
+  bool problem = false;
+  int64_t saved_step = 0;  // the latest checkpoint; 0: none
+};
 
 // What of a run a save needs to know; the same on all ranks, but for kernels.
 struct SavesSetup {
   Saver& saver;
-  std::filesystem::path checkpoints, weights;  // folders of checkpoints
-  std::string run;                             // id of the run
-  std::string version;                         // of hlat
-  std::string config;                          // JSON
-  std::vector<Record> records;                 // that all its checkpoints have
-  std::function<std::string()> kernels = {};   // this rank's kernel choices (Backend::kernel_choices)
-  // On rank 0: an event for log, journal and terminal. problem: a save failed.
-  std::function<void(const std::string& text, bool problem)> tell = {};
+  std::filesystem::path checkpoints, weights;      // folders of checkpoints
+  std::string run;                                 // id of the run
+  std::string version;                             // of hlat
+  std::string config;                              // JSON
+  std::vector<Record> records;                     // that all its checkpoints have
+  std::function<std::string()> kernels = {};       // this rank's kernel choices (Backend::kernel_choices)
+  std::function<void(const SaveNews&)> tell = {};  // on rank 0: an event for log, journal and terminal
 };
 
 class RunSaves {
  public:
   enum class Due : uint8_t { nothing, weights, training };
 
-  // start: the step this process began after, which is saved, or 0. position: of the data that this rank reads, on one rank of each
-  // replica; empty elsewhere.
-  RunSaves(const Config& config, const SavesSetup& setup, int64_t start, bool leads, std::function<DataState()> position);
+  // start: the step this process began after, which is saved, or 0. position: of the data that this rank reads; may be empty.
+  RunSaves(const Config& config, const SavesSetup& setup, int64_t start, bool leads, std::function<OwnPosition()> position);
   ~RunSaves();
   RunSaves(const RunSaves&) = delete;
   RunSaves& operator=(const RunSaves&) = delete;
@@ -63,7 +68,7 @@ class RunSaves {
 
   CheckpointConfig config_;
   SavesSetup setup_;
-  std::function<DataState()> position_;
+  std::function<OwnPosition()> position_;
   int64_t tokens_per_step_;
   bool leads_;
   int64_t saved_, begun_, weights_;  // steps: committed, begun, of the latest copy of the weights

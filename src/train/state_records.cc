@@ -1,35 +1,44 @@
 #include "train/state_records.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/json_text.h"
+#include "ops/kernel_choices.h"
 
 namespace hlat {
 
 namespace {
 
-constexpr int kDataVersion = 1;
+constexpr int kDataVersion = 1, kKernelsVersion = 1;
 
 using Json = nlohmann::json;
 
 }  // namespace
 
-std::string own_record(const std::optional<DataState>& data, const std::string& kernels) {
+std::string own_record(const OwnPosition& position, const std::string& kernels) {
   Json own = Json::object();
-  if (data) own["data"] = data->save();
+  if (const auto* first = std::get_if<DataState>(&position)) own["data"] = first->save();
+  if (const auto* lanes = std::get_if<RankLanes>(&position)) own["lanes"] = lanes->save();
   if (!kernels.empty()) own["kernels"] = kernels;
   return own.empty() ? std::string() : json_text(own);
 }
 
 void join_records(CheckpointIndex& index, const std::vector<std::string>& own_records) {
-  std::vector<DataState> positions;
-  for (const std::string& text : own_records) {
-    if (text.empty()) continue;
-    const Json own = Json::parse(text);
-    if (own.contains("data")) positions.push_back(DataState::parse(own["data"].get<std::string>()));
+  std::optional<DataState> first;
+  std::vector<RankLanes> others;
+  std::vector<std::string> kernels(own_records.size());  // by rank
+  for (size_t rank = 0; rank < own_records.size(); ++rank) {
+    if (own_records[rank].empty()) continue;
+    const Json own = Json::parse(own_records[rank]);
+    if (own.contains("data")) first = DataState::parse(own["data"].get<std::string>());
+    if (own.contains("lanes")) others.push_back(RankLanes::parse(own["lanes"].get<std::string>()));
+    if (own.contains("kernels")) kernels[rank] = own["kernels"].get<std::string>();
   }
-  HLAT_CHECK(!positions.empty(), "no rank has a position in the data");
-  index.records.push_back({"data", kDataVersion, json_text(Json{{"position", join(std::move(positions)).save()}})});
+  if (const std::string merged = merge_kernel_choices(kernels); !merged.empty())
+    index.records.push_back({"kernels", kKernelsVersion, merged});
+  HLAT_CHECK(first.has_value(), "no rank has a position in the data");
+  index.records.push_back({"data", kDataVersion, json_text(Json{{"position", join(std::move(*first), std::move(others)).save()}})});
 }
 
 DataState saved_position(const CheckpointIndex& index) {
@@ -46,6 +55,9 @@ DataState saved_position(const CheckpointIndex& index) {
   return state;
 }
 
-std::string saved_kernels(const CheckpointIndex& /*index*/, int /*rank*/) { return {}; }
+std::string saved_kernels(const CheckpointIndex& index, int rank) {
+  const Record* record = index.find_record("kernels");
+  return record == nullptr || record->version > kKernelsVersion ? std::string() : kernel_choices_for(rank, record->json);
+}
 
 }  // namespace hlat

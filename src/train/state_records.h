@@ -4,8 +4,8 @@
 // Step and tokens are the index's own; the learning rate follows from step and config, random numbers from seed and step.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "checkpoint/index.h"
@@ -13,8 +13,11 @@
 
 namespace hlat {
 
+// What a rank knows of the data: the first one of those that read it all, the others where their lanes stand.
+using OwnPosition = std::variant<std::monostate, DataState, RankLanes>;
+
 // One rank's part. A rank that has nothing to add has an empty one.
-std::string own_record(const std::optional<DataState>& data, const std::string& kernels);
+std::string own_record(const OwnPosition& position, const std::string& kernels);
 // On rank 0: the parts of all ranks become records of the index.
 void join_records(CheckpointIndex& index, const std::vector<std::string>& own_records);
 

@@ -100,8 +100,9 @@ class Trainer {
     first_step_ = start + 1;
     if (!setup_.saves) return;
     // One rank of each replica tells where its lanes stand.
-    std::function<DataState()> position;
-    if (batches_ != nullptr && mesh_.coord().pp == 0) position = [this] { return batches_->position(); };
+    std::function<OwnPosition()> position;
+    if (batches_ != nullptr && mesh_.coord().pp == 0)
+      position = [this] { return mesh_.coord().dp == 0 ? OwnPosition(batches_->position()) : OwnPosition(batches_->rank_lanes()); };
     saves_.emplace(config_, *setup_.saves, start, mesh_.coord() == MeshCoord{}, std::move(position));
     step_.on_update([this](int bucket) { saves_->before_update(bucket); });
   }

@@ -40,7 +40,8 @@ class ContinuedFolder : public testing::Test {
 
   // A process that does steps [first, last] behind `behind` and ends. Its losses tell its steps from those of others.
   void run(std::optional<int64_t> behind, int64_t first, int64_t last, const std::string& config = "config") {
-    RunFolder folder(dir(), config, true, 60, {}, {.behind = behind});
+    RunFolder folder(dir(), config, true, 60, {}, {.goes_on = behind.has_value()});
+    if (behind) folder.go_on(*behind);
     for (int64_t step = first; step <= last; ++step) folder.record({.step = step, .tokens = step * 10, .loss = ++loss_});
   }
 
@@ -180,7 +181,8 @@ TEST_F(ContinuedFolder, ReportsTheLastStep) {
                                                         << "\n"
                                                         << R"({"step":9,"tok)";
   EXPECT_EQ(last_recorded_step(dir() / "metrics.jsonl"), 8) << "neither an event nor a torn line is a step";
-  RunFolder folder(dir(), "config", false, 60, {}, {.behind = 6});
+  RunFolder folder(dir(), "config", false, 60, {}, {.goes_on = true});
+  folder.go_on(6);
   EXPECT_EQ(folder.last_step(), 6);
   folder.record({.step = 7, .tokens = 70});
   EXPECT_EQ(folder.last_step(), 7);
@@ -229,7 +231,7 @@ TEST_F(ContinuedFolder, FreshSetsTheWholeOldRunAsideWithItsCheckpoints) {
   std::ofstream(dir() / "notes.txt") << "mine";
   {
     RunFolder folder(dir(), "new", true, 60, {},
-                     {.behind = {}, .set_aside = {dir() / "checkpoints/", dir() / "weights", elsewhere, dir() / "missing"}});
+                     {.goes_on = false, .set_aside = {dir() / "checkpoints/", dir() / "weights", elsewhere, dir() / "missing"}});
     folder.record({.step = 1, .tokens = 10});
   }
   expect_steps(dir(), {1});
@@ -244,7 +246,7 @@ TEST_F(ContinuedFolder, FreshSetsTheWholeOldRunAsideWithItsCheckpoints) {
 TEST_F(ContinuedFolder, ARewindSetsLaterCheckpointsAside) {
   run({}, 1, 8);
   for (const char* name : {"step_4", "step_8"}) fs::create_directories(dir() / "checkpoints" / name);
-  { const RunFolder folder(dir(), "config", true, 60, {}, {.behind = 4, .set_aside = {dir() / "checkpoints" / "step_8"}}); }
+  RunFolder(dir(), "config", true, 60, {}, {.goes_on = true, .set_aside = {dir() / "checkpoints" / "step_8"}}).go_on(4);
   EXPECT_TRUE(fs::exists(dir() / "checkpoints" / "step_4"));
   EXPECT_FALSE(fs::exists(dir() / "checkpoints" / "step_8"));
   EXPECT_TRUE(fs::exists(previous(1) / "checkpoints" / "step_8"));

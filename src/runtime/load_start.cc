@@ -1,0 +1,107 @@
+#include "runtime/load_start.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/format.h"
+#include "base/machine.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/load_state.h"
+#include "runtime/from_rank_0.h"
+#include "train/state_records.h"
+
+namespace hlat {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void tell_loaded(const StartPoint& start, const LoadResult& result, double seconds, const SayStart& say) {
+  const std::string from = fmt::format("step {} of run {} ({})", start.index.step, start.index.run, start.candidates.front().string());
+  switch (start.kind) {
+    case StartKind::anew: return;
+    case StartKind::weights: say("a new run with the weights of " + from, false); break;
+    case StartKind::fork: say("a new run that goes on from " + from, false); break;
+    case StartKind::rewind: say("the run goes back to " + from, false); break;
+    case StartKind::continued: say(fmt::format("the run goes on after step {}", start.index.step), false); break;
+  }
+  for (const std::string& line : result.conversions) say("loaded " + line, false);
+  say(fmt::format("rank 0 read {} in {}", format_bytes(result.bytes_read), format_duration(seconds)), false);
+}
+
+// One candidate into the model; its records are read before memory is changed.
+TrainState load(const StartPoint& start, PlacedModel& model, Backend& backend, int rank, int threads, const SayStart& say) {
+  TrainState state;
+  state.step = start.step();
+  if (start.resumes()) {
+    state.data = saved_position(start.index);
+    if (const std::string kernels = saved_kernels(start.index, rank); !kernels.empty())
+      for (const std::string& line : backend.use_kernel_choices(kernels)) say(line, false);
+  }
+  CheckpointReader reader(start.candidates.front(), start.index);
+  const double begin = now_s();
+  const LoadResult result = load_state(reader, model.executor().params(), model.mesh(), model.device(),
+                                       start.resumes() ? LoadWhat::training : LoadWhat::weights, threads);
+  tell_loaded(start, result, now_s() - begin, say);
+  return state;
+}
+
+fs::path unused_folder(const fs::path& dir) {
+  int k = 1;
+  while (fs::exists(dir / fmt::format("previous_{}", k))) ++k;
+  return dir / fmt::format("previous_{}", k);
+}
+
+void move(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::create_directories(to.parent_path(), error);
+  if (!error) fs::rename(from, to, error);
+  if (error) fail_storage(error.value(), fmt::format("cannot move {} to {}", from.string(), to.string()));
+}
+
+}  // namespace
+
+TrainState load_start(StartPoint& start, const Config& config, PlacedModel& model, Backend& backend, Comm& world, int threads,
+                      const SayStart& say) {
+  if (start.kind == StartKind::anew) {
+    model.executor().init_weights();
+    return {};
+  }
+  for (const DamagedFolder& d : start.damaged) say(d.reason, true);
+  while (true) try {
+      TrainState state = load(start, model, backend, world.rank(), threads, say);
+      check_start(config, start);
+      return state;
+    } catch (const DamagedCheckpoint& e) {
+      start.damaged.push_back({start.candidates.front(), e.what()});
+      start.candidates.erase(start.candidates.begin());
+      if (start.candidates.empty()) throw;
+      say(fmt::format("{}\nthe checkpoint before it is taken: {}", e.what(), start.candidates.front().string()), true);
+      start.index = CheckpointIndex::parse(from_rank_0(world, [&] { return read_index(start.candidates.front()).save(); }));
+    }
+}
+
+std::vector<std::string> set_later_aside(const StartPoint& start, const Config& config) {
+  std::vector<std::string> lines;
+  remove_leftovers(checkpoint_dir(config));
+  remove_leftovers(weights_dir(config));
+  for (const DamagedFolder& d : start.damaged) {
+    const fs::path to = d.folder.string() + ".damaged";
+    std::error_code ignored;
+    fs::remove_all(to, ignored);  // an earlier one of this step
+    move(d.folder, to);
+    lines.push_back(fmt::format("{} is damaged and is now {}", d.folder.string(), to.filename().string()));
+  }
+  if (start.kind != StartKind::rewind) return lines;
+  for (const fs::path& dir : {checkpoint_dir(config), weights_dir(config)}) {
+    const std::vector<int64_t> steps = checkpoint_steps(dir);
+    if (steps.empty() || steps.back() <= start.index.step) continue;
+    const fs::path aside = unused_folder(dir);
+    for (const int64_t step : steps)
+      if (step > start.index.step) move(checkpoint_path(dir, step), checkpoint_path(aside, step));
+    lines.push_back(fmt::format("checkpoints after step {} were moved to {}", start.index.step, aside.string()));
+  }
+  return lines;
+}
+
+}  // namespace hlat

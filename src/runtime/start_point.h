@@ -1,0 +1,50 @@
+// Where a run starts: anew, with the weights of a checkpoint, or where a checkpoint stands. Rank 0 looks at the folders and tells the
+// others. A run whose folder has checkpoints is continued, whatever the keys say that made it start: resume_from and init_from are recorded
+// in its checkpoints, so that the same command goes back, forks or starts from weights once, and from then on continues.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "checkpoint/index.h"
+#include "comm/comm.h"
+#include "config/config.h"
+
+namespace hlat {
+
+std::filesystem::path checkpoint_dir(const Config& config);
+std::filesystem::path weights_dir(const Config& config);  // of copies of the weights
+
+enum class StartKind : uint8_t {
+  anew,
+  weights,   // checkpoint.init_from: a new run with these weights
+  fork,      // checkpoint.resume_from, of another run: a new run with all of its state
+  rewind,    // checkpoint.resume_from, of this run: what came later is set aside
+  continued  // where its latest checkpoint stands
+};
+
+struct DamagedFolder {
+  std::filesystem::path folder;
+  std::string reason;
+};
+
+struct StartPoint {
+  StartKind kind = StartKind::anew;
+  std::string run;                                // id of the run
+  std::vector<std::filesystem::path> candidates;  // the best first; later ones only where those before turn out to be damaged
+  CheckpointIndex index;                          // of the first; nothing in it for a run that starts anew
+  std::vector<DamagedFolder> damaged;             // newer ones whose index is not sound
+  std::vector<Record> records;                    // that its checkpoints have: where it came from
+
+  bool resumes() const { return kind == StartKind::fork || kind == StartKind::rewind || kind == StartKind::continued; }
+  int64_t step() const { return resumes() ? index.step : 0; }
+};
+
+// Collective over `world`. fresh: what the run folder has is not looked at. UsageError on all ranks.
+StartPoint find_start(const Config& config, bool fresh, Comm& world);
+
+// What the saved run allows to be changed (config/continuation.h), before memory is taken; lines for the log. UsageError.
+std::vector<std::string> check_start(const Config& config, const StartPoint& start);
+
+}  // namespace hlat

@@ -1,0 +1,186 @@
+// The same command starts and resumes: a run in parts is the run, what contradicts it is named, and going back, forking and starting from
+// weights do what they say.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/checkpoint_reader.h"
+#include "support/run_binary.h"
+#include "support/temp_dir.h"
+
+namespace hlat::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class Resume : public testing::Test {
+ protected:
+  RunResult train(const std::string& run, const std::vector<std::string>& more = {}) {
+    const std::string config = dir_.write("tiny.yaml",
+                                          "model: {layers: 2, hidden: 32, heads: 4, kv_heads: 2, ffn: 64, vocab: 512}\n"
+                                          "train: {steps: 12, seq_len: 32, global_batch: 4, micro_batch: 2}\n"
+                                          "optim: {warmup: 2, schedule_steps: 12}\n"
+                                          "run: {sample_lines: 0}\n"
+                                          "checkpoint: {every: 4, keep: 10}\n"
+                                          "device: {backend: cpu, threads: 1}\n");
+    std::vector<std::string> args = {"train", "--config", config, "run.dir=" + dir_.path(run)};
+    args.insert(args.end(), more.begin(), more.end());
+    return run_binary(args);
+  }
+  std::vector<json> metrics(const std::string& run) const {
+    std::vector<json> lines;
+    std::ifstream in(dir_.path(run + "/metrics.jsonl"));
+    for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
+    return lines;
+  }
+  std::vector<double> losses(const std::string& run) const {
+    std::vector<double> values;
+    for (const json& line : metrics(run)) {
+      EXPECT_EQ(line["step"].get<size_t>(), values.size() + 1) << "every step once, in order";
+      values.push_back(line["loss"].get<double>());
+    }
+    return values;
+  }
+  // All elements of all tensors of a checkpoint.
+  static std::string content(const std::string& folder) {
+    CheckpointReader reader(folder);
+    std::string all;
+    for (size_t t = 0; t < reader.index().tensors.size(); ++t) {
+      const SavedTensor& tensor = reader.index().tensors[t];
+      std::string bytes(static_cast<size_t>(tensor.shape.numel()) * size_of(tensor.dtype), '\0');
+      reader.read(static_cast<int32_t>(t), 0, tensor.shape.numel(), bytes.data());
+      all += bytes;
+    }
+    return all;
+  }
+  std::string step(const std::string& run, int64_t n) const { return dir_.path(run + "/checkpoints/step_" + std::to_string(n)); }
+
+  TempDir dir_;
+};
+
+TEST_F(Resume, ARunInPartsIsTheRunBitByBit) {
+  ASSERT_EQ(train("whole").exit_code, 0);
+  EXPECT_EQ(checkpoint_steps(dir_.path("whole/checkpoints")), (std::vector<int64_t>{4, 8, 12}));
+  for (const char* steps : {"train.steps=5", "train.steps=8", "train.steps=12"}) {
+    const RunResult part = train("parts", {steps});
+    ASSERT_EQ(part.exit_code, 0) << part.err;
+  }
+  EXPECT_EQ(losses("parts"), losses("whole"));
+  EXPECT_EQ(content(step("parts", 12)), content(step("whole", 12)));
+  const RunResult again = train("parts");
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_NE(again.err.find("step 12 of 12 is done"), std::string::npos) << again.err;
+}
+
+TEST_F(Resume, OtherPrecisionAndMicroBatchGoOn) {
+  ASSERT_EQ(train("run", {"train.steps=4"}).exit_code, 0);
+  const RunResult next = train("run", {"train.steps=8", "train.precision=mixed", "train.micro_batch=4", "train.recompute=full"});
+  ASSERT_EQ(next.exit_code, 0) << next.err;
+  EXPECT_NE(next.err.find("train.precision fp32 -> mixed"), std::string::npos) << next.err;
+  EXPECT_NE(next.err.find("masters"), std::string::npos) << "what was made of what: " << next.err;
+  EXPECT_EQ(losses("run").size(), 8u);
+}
+
+TEST_F(Resume, ContradictionsAreNamedKeyByKey) {
+  ASSERT_EQ(train("run", {"train.steps=4", "optim.schedule_steps=auto"}).exit_code, 0);
+  const RunResult wrong = train("run", {"optim.schedule_steps=auto", "train.global_batch=8", "model.layers=3", "optim.lr=1e-3"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  for (const char* key : {"train.global_batch", "model.layers", "optim.lr", "optim.schedule_steps"})
+    EXPECT_NE(wrong.err.find(key), std::string::npos) << key << " in " << wrong.err;
+  EXPECT_EQ(metrics("run").size(), 4u) << "nothing was touched";
+  EXPECT_EQ(train("run", {"optim.schedule_steps=4"}).exit_code, 0) << "what the message says to give";
+}
+
+TEST_F(Resume, GoingBackSetsLaterCheckpointsAndLinesAside) {
+  ASSERT_EQ(train("run").exit_code, 0);
+  const std::vector<double> first = losses("run");
+  const RunResult back = train("run", {"checkpoint.resume_from=4", "optim.lr=1e-4"});
+  ASSERT_EQ(back.exit_code, 0) << back.err;
+  const std::vector<double> second = losses("run");
+  EXPECT_TRUE(std::equal(first.begin(), first.begin() + 5, second.begin())) << "the loss of step 5 is that of the weights of step 4";
+  EXPECT_NE(first[7], second[7]);
+  EXPECT_TRUE(fs::exists(dir_.path("run/checkpoints/previous_1/step_8")));
+  EXPECT_TRUE(fs::exists(dir_.path("run/previous_1/metrics.jsonl")));
+  // The same command continues what it began; here it is finished.
+  const RunResult again = train("run", {"checkpoint.resume_from=4", "optim.lr=1e-4"});
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_NE(again.err.find("step 12 of 12 is done"), std::string::npos) << again.err;
+  const RunResult none = train("run", {"checkpoint.resume_from=5"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_NE(none.err.find("checkpoints of steps 4, 8, 12"), std::string::npos) << none.err;
+}
+
+TEST_F(Resume, AForkHasTheOptimizerAndTheData) {
+  ASSERT_EQ(train("run").exit_code, 0);
+  const RunResult fork = train("fork", {"checkpoint.resume_from=" + step("run", 8)});
+  ASSERT_EQ(fork.exit_code, 0) << fork.err;
+  EXPECT_EQ(content(step("fork", 12)), content(step("run", 12)));
+  EXPECT_NE(read_index(step("fork", 12)).run, read_index(step("run", 12)).run);
+  EXPECT_EQ(metrics("fork").front()["step"], 9);
+  const RunResult other = train("fork", {"checkpoint.resume_from=" + step("run", 4)});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("is of another run"), std::string::npos) << other.err;
+}
+
+TEST_F(Resume, WeightsAloneStartANewRun) {
+  ASSERT_EQ(train("run").exit_code, 0);
+  const RunResult next =
+      train("next", {"checkpoint.init_from=" + step("run", 12), "train.steps=4", "train.seq_len=16", "optim.schedule_steps=4"});
+  ASSERT_EQ(next.exit_code, 0) << next.err;
+  const std::vector<double> before = losses("run"), after = losses("next");
+  ASSERT_EQ(after.size(), 4u);
+  EXPECT_LT(after[0], before[0] - 0.1) << "it has learned already";
+  EXPECT_EQ(
+      train("next", {"checkpoint.init_from=" + step("run", 12), "train.steps=8", "train.seq_len=16", "optim.schedule_steps=4"}).exit_code,
+      0)
+      << "the same keys continue it";
+}
+
+TEST_F(Resume, ADamagedCheckpointIsToldAndTheOneBeforeTaken) {
+  ASSERT_EQ(train("whole").exit_code, 0);
+  ASSERT_EQ(train("run", {"train.steps=8"}).exit_code, 0);
+  const std::string file = step("run", 8) + "/rank_00000.safetensors";
+  std::fstream f(file, std::ios::in | std::ios::out | std::ios::binary);
+  f.seekp(static_cast<std::streamoff>(fs::file_size(file) / 2));
+  f.put('\x55');
+  f.close();
+  const RunResult next = train("run");
+  ASSERT_EQ(next.exit_code, 0) << next.err;
+  EXPECT_NE(next.err.find("rank_00000.safetensors: piece"), std::string::npos) << next.err;
+  EXPECT_TRUE(fs::exists(dir_.path("run/checkpoints/step_8.damaged")));
+  EXPECT_EQ(content(step("run", 12)), content(step("whole", 12)));
+  EXPECT_EQ(losses("run"), losses("whole"));
+}
+
+TEST_F(Resume, FreshSetsTheOldRunAside) {
+  ASSERT_EQ(train("run", {"train.steps=4"}).exit_code, 0);
+  const RunResult fresh = train("run", {"train.steps=4", "--fresh"});
+  ASSERT_EQ(fresh.exit_code, 0) << fresh.err;
+  EXPECT_EQ(losses("run").size(), 4u);
+  EXPECT_TRUE(fs::exists(dir_.path("run/previous_1/checkpoints/step_4/index.json")));
+  EXPECT_EQ(content(step("run", 4)), content(dir_.path("run/previous_1/checkpoints/step_4")));
+}
+
+TEST_F(Resume, RetentionAndCopiesOfTheWeights) {
+  ASSERT_EQ(
+      train("run", {"checkpoint.every=2", "checkpoint.keep=2", "checkpoint.keep_every=4", "checkpoint.weights_every_tokens=640"}).exit_code,
+      0);
+  EXPECT_EQ(checkpoint_steps(dir_.path("run/checkpoints")), (std::vector<int64_t>{4, 8, 10, 12}));
+  const std::vector<int64_t> copies = checkpoint_steps(dir_.path("run/weights"));
+  ASSERT_EQ(copies.size(), 2u) << "640 tokens are five steps";
+  const CheckpointIndex copy = read_index(checkpoint_path(dir_.path("run/weights"), copies.front()));
+  EXPECT_EQ(copy.content, CheckpointContent::weights);
+  for (const SavedTensor& t : copy.tensors) EXPECT_EQ(t.dtype, DType::bf16);
+}
+
+TEST_F(Resume, NothingIsSavedWhereNothingIsAskedFor) {
+  ASSERT_EQ(train("run", {"checkpoint.every=0", "checkpoint.at_end=false"}).exit_code, 0);
+  EXPECT_FALSE(fs::exists(dir_.path("run/checkpoints")));
+}
+
+}  // namespace
+}  // namespace hlat::test
