@@ -16,13 +16,13 @@ namespace hlat {
 struct SaveStatus {
   static constexpr int32_t kNobody = -1;
 
-  int32_t done = 0;  // with what the save does now; of all: each of them is
+  int32_t done = 0;               // with what the save does now; of all: each of them is
   int32_t failed_rank = kNobody;  // the first that has a problem
   int32_t disk_full = 0;          // on any rank
   int32_t reserved = 0;
-  uint64_t bytes = 0;             // of state
-  uint64_t room = 0;              // that it takes on the disk
-  std::array<char, 480> text{};   // of failed_rank; cut where it is longer
+  uint64_t bytes = 0;            // of state
+  uint64_t room = 0;             // that it takes on the disk
+  std::array<char, 480> text{};  // of failed_rank; cut where it is longer
 
   bool failed() const { return failed_rank != kNobody; }
   void set_problem(int rank, std::string_view problem, bool disk_is_full);

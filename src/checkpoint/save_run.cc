@@ -12,15 +12,10 @@ namespace hlat {
 
 namespace {
 
-// Of a round: long for messages, short for the time limit of a group.
-constexpr std::chrono::duration<double> kRound{2.0};
-
 // More than the header and the index have for a piece.
 constexpr uint64_t kPieceText = 512, kFileText = uint64_t{64} << 10;
 
-uint64_t room_for(const RankState& state) {
-  return state.pieces.empty() ? 0 : state.bytes + state.pieces.size() * kPieceText + kFileText;
-}
+uint64_t room_for(const RankState& state) { return state.pieces.empty() ? 0 : state.bytes + state.pieces.size() * kPieceText + kFileText; }
 
 }  // namespace
 
@@ -99,17 +94,20 @@ void SaveRun::await_copy(int bucket) {
   std::unique_lock lock(mutex_);
   const auto copied = [&] { return copied_ >= end || copier_done_; };
   if (copied()) return;
-  const double start = now_s(), left = std::max(0.0, tools_.options.max_wait_s - update_wait_s_);
-  if (!changed_.wait_for(lock, std::chrono::duration<double>(left), copied)) {
-    lock.unlock();
-    fail_save(fmt::format("given up after the update had waited {:g} s for the copy (checkpoint.max_wait_s): the disk does not take what "
-                          "is more than checkpoint.staging_mb in that time",
-                          tools_.options.max_wait_s),
-              false);
-    lock.lock();
-    changed_.wait(lock, copied);
-  }
-  update_wait_s_ += now_s() - start;
+  const double left = std::max(0.0, tools_.options.max_wait_s - update_wait_s_);
+  double start = now_s();
+  const auto count = [&] { update_wait_s_ += now_s() - std::exchange(start, now_s()); };
+  const bool in_time = changed_.wait_for(lock, std::chrono::duration<double>(left), copied);
+  count();
+  if (in_time) return;
+  lock.unlock();
+  fail_save(fmt::format("given up after the update had waited {:g} s for the copy (checkpoint.max_wait_s): the disk does not take what is "
+                        "more than checkpoint.staging_mb in that time",
+                        tools_.options.max_wait_s),
+            false);
+  lock.lock();
+  changed_.wait(lock, copied);
+  count();
 }
 
 void SaveRun::run_jobs() {
@@ -179,7 +177,7 @@ SaveStatus SaveRun::rounds(const std::function<bool()>& done, bool until_problem
     SaveStatus own;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, kRound, [&] { return done() || (until_problem && problem_); });
+      changed_.wait_for(lock, std::chrono::duration<double>(tools_.options.round_s), [&] { return done() || (until_problem && problem_); });
       own.done = done() ? 1 : 0;
       if (problem_) own.set_problem(rank(), problem_->text, problem_->disk_full);
     }
@@ -212,7 +210,8 @@ void SaveRun::clean_up() {
   tools_.staging.stop();
   const auto all_stopped = [this] { return stopped(); };
   rounds(all_stopped, false);
-  if (rank() == 0) give_job([this] {
+  if (rank() == 0)
+    give_job([this] {
       if (checkpoint_) checkpoint_->discard();
     });
   rounds(all_stopped, false);

@@ -41,8 +41,8 @@ class SaveRun {
   void await_copy(int bucket);
   bool await_outcome(double seconds);
   std::optional<SaveOutcome> take_outcome();
-  bool over() const;              // nothing of it is left
-  std::string broken() const;     // after its end: why the ranks can agree on nothing more; empty: they can
+  bool over() const;           // nothing of it is left
+  std::string broken() const;  // after its end: why the ranks can agree on nothing more; empty: they can
 
  private:
   struct Problem {

@@ -35,8 +35,7 @@ class Saver::Impl {
     } catch (const std::exception& e) {
       problem = e.what();
     }
-    const SaveRun::Tools tools{
-        .state = state, .staging = staging_, .copies = copies_.get(), .commit = commit_.get(), .options = options_};
+    const SaveRun::Tools tools{.state = state, .staging = staging_, .copies = copies_.get(), .commit = commit_.get(), .options = options_};
     run_ = std::make_unique<SaveRun>(tools, std::move(request), mark, problem);
   }
 

@@ -24,6 +24,7 @@ namespace hlat {
 struct SaveOptions {
   size_t staging_bytes = 0;  // of this rank; rounded up to whole buffers (staging.h)
   double max_wait_s = 60;    // that updates wait for copies, in all of one save
+  double round_s = 2;        // ranks that wait for others hear from them this often; well below the time limit of their group
   // Called by the thread that writes, before each part of the file, with the bytes before it. What it throws fails the save as an error of
   // the disk does. A file system that is slow, hangs or fails can be put here.
   std::function<void(uint64_t)> before_write = {};
@@ -33,16 +34,16 @@ struct SaveOptions {
 struct SaveRequest {
   std::filesystem::path parent;  // becomes PARENT/step_N
   CheckpointContent content = CheckpointContent::training;
-  CheckpointIndex index;   // without tensors and files
-  std::string own_record;  // of this rank, for join_records; empty: none
+  CheckpointIndex index;        // without tensors and files
+  std::string own_record = {};  // of this rank, for join_records; empty: none
   // On rank 0, before the index is written, from a thread of the save: the ranks' own records become records of the index.
   std::function<void(CheckpointIndex& index, std::vector<std::string> own_records)> join_records = {};
 };
 
 struct SaveOutcome {
-  std::filesystem::path folder;  // of the checkpoint, or where it was to be
+  std::filesystem::path folder = {};  // of the checkpoint, or where it was to be
   int64_t step = 0;
-  std::string problem;       // empty: committed. On rank 0 it names the rank.
+  std::string problem = {};  // empty: committed. On rank 0 it names the rank.
   bool disk_full = false;    // on any rank
   uint64_t bytes = 0;        // of all ranks
   double seconds = 0;        // from begin() to the commit
