@@ -2,13 +2,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <exception>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "base/format.h"
 #include "base/json_text.h"
+#include "base/machine.h"
 #include "bench/peak.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
@@ -169,6 +172,34 @@ void end_run(const TrainSummary& s, bool leads, RunGuard& guard) {
         s.ended_by == 0 ? kOk : exit_code_of_signal(s.ended_by, saved));
 }
 
+// A save that is under way ends by itself, unless its disk hangs.
+bool hangs(const Saver* saver, double patience_s) {
+  const double limit = now_s() + patience_s;
+  while (saver != nullptr && saver->busy()) {
+    if (now_s() > limit) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
+// From the first step to the end. The saver's own end waits for its disk; where that hangs, the process ends without it.
+RunEnd train_to_end(const Args& args, const Config& config, TrainSetup& setup, TrainState& state, const Saver* saver, RunGuard& guard) {
+  double patience_s = static_cast<double>(config.parallel.timeout_s);
+  try {
+    const TrainSummary summary = train(config, setup, state, guard.step());
+    if (!summary.save_problem.empty()) patience_s = 0;  // it has been waited for
+    tell_end(args, config, setup, summary);
+    end_run(summary, setup.folder != nullptr, guard);
+    const RunEnd end{.signal = summary.ended_by, .saved = summary.saved_step == summary.steps};
+    if (hangs(saver, patience_s))
+      guard.leave_save_behind("a save has not ended", end.signal != 0 ? exit_code_of_signal(end.signal, end.saved) : kFault);
+    return end;
+  } catch (const std::exception& e) {
+    if (hangs(saver, patience_s)) guard.leave_save_behind(e.what(), exit_code_of(e));
+    throw;
+  }
+}
+
 // Returns how the run ended: the signal, or 0, and whether all is saved.
 RunEnd run_rank(const Args& args, const Config& given, Config config, Session& session, RunGuard& guard) {
   const bool leads = session.rank() == 0;
@@ -211,10 +242,7 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   TrainState state = start_run(from, config, setup.model, session, threads, folder);
   const std::unique_ptr<Saver> saver = make_saver(config, from, *backend, session, guard, setup);
   start.begin("the first step");
-  const TrainSummary summary = train(config, setup, state, guard.step());
-  tell_end(args, config, setup, summary);
-  end_run(summary, leads, guard);
-  return {.signal = summary.ended_by, .saved = summary.saved_step == summary.steps};
+  return train_to_end(args, config, setup, state, saver.get(), guard);
 }
 
 void run(const Args& args) {
