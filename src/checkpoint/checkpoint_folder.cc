@@ -100,7 +100,7 @@ NewCheckpoint::NewCheckpoint(fs::path parent, int64_t step) : parent_(std::move(
 
 void NewCheckpoint::commit(const CheckpointIndex& index) {
   write_whole(folder_ / kIndexName, index.save());
-  sync_folder(folder_);
+  sync_to_disk(folder_);
   const fs::path to = checkpoint_path(parent_, step_), replaced = to.string() + std::string(kReplaced);
   std::error_code error;
   const bool replaces = fs::exists(to, error);
@@ -109,21 +109,13 @@ void NewCheckpoint::commit(const CheckpointIndex& index) {
     rename_folder(to, replaced);
   }
   rename_folder(folder_, to);
-  sync_folder(parent_);
+  sync_to_disk(parent_);
   if (replaces) remove_folder(replaced);
 }
 
 void NewCheckpoint::discard() noexcept {
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
-}
-
-void sync_folder(const fs::path& folder) {
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) fail_storage(errno, "cannot open " + folder.string());
-  const int error = fsync(fd) != 0 ? errno : 0;
-  close(fd);
-  if (error != 0 && error != EINVAL) fail_storage(error, "cannot fsync " + folder.string());  // EINVAL: file systems without it
 }
 
 void remove_checkpoint(const fs::path& folder) {

@@ -36,6 +36,7 @@
 #include "runtime/load_start.h"
 #include "runtime/open_data.h"
 #include "runtime/start_point.h"
+#include "train/state_records.h"
 #include "train/trainer.h"
 
 namespace hlat {
@@ -113,18 +114,18 @@ void tell_end(const Args& args, const Config& config, const TrainSetup& setup, c
 }
 
 // Where the run starts, with the model there.
-TrainState start_run(StartPoint& from, const Config& config, PlacedModel& model, Backend& backend, const Session& session, int threads,
-                     RunFolder* folder) {
+TrainState start_run(StartPoint& from, const Config& config, PlacedModel& model, const Session& session, int threads, RunFolder* folder) {
   const auto say = [&](const std::string& text, bool warning) {
     if (folder == nullptr) return;
     folder->log().log(warning ? spdlog::level::warn : spdlog::level::info, "{}", text);
     print_err(fmt::format("{}{}\n", warning ? "hlat: " : "", text));
   };
   for (const std::string& line : check_start(config, from)) say("changed since it was saved: " + line, false);
-  TrainState state = load_start(from, config, model, backend, session.world(), threads, say);
+  TrainState state = load_start(from, config, model, session.world(), threads, say);
   if (folder == nullptr) return state;
-  folder->go_on(state.step);
+  // In this order: whoever is killed in between must not take checkpoints of steps whose records are gone for the latest.
   for (const std::string& line : set_later_aside(from, config)) say(line, true);
+  folder->go_on(state.step);
   return state;
 }
 
@@ -207,6 +208,8 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   StartPoint from = find_start(config, args.fresh, session.world());
   start.begin("preparing the device");
   const auto backend = make_backend(config.device, session.place());
+  // Before anything is planned or computed with other kernels.
+  const std::vector<std::string> kernels = backend->use_kernel_choices(saved_kernels(from.index, session.rank()));
   const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
   start.begin(leads ? "opening the data: reading or making the document indices" : "opening the data, after rank 0");
   const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads, shown_on_stderr());
@@ -227,14 +230,16 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   const double peak = measure_peak(*backend, precision_of(config.train.precision).compute);
   TrainSetup setup{.plan = assembly.plan(), .peak_flops = peak, .model = assembly.build(), .data = data.get()};
   setup.end_signal = [&] { return guard.end_signal(); };
+  setup.notes = [&] { return backend->take_kernel_notes(); };
   std::optional<Progress> progress;
   if (leads) {
     introduce(given, config, session, assembly.describe(), stages, peak, *data, folder);
+    for (const std::string& line : kernels) folder->log().info("{}", line);
     setup.folder = folder;
     setup.progress = &progress.emplace(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
   }
   start.begin(from.kind == StartKind::anew ? "making the initial weights" : "loading the checkpoint");
-  TrainState state = start_run(from, config, setup.model, *backend, session, threads, folder);
+  TrainState state = start_run(from, config, setup.model, session, threads, folder);
   const std::unique_ptr<Saver> saver = make_saver(config, from, *backend, session, guard, setup);
   start.begin("the first step");
   return train_to_end(args, config, setup, state, saver.get(), guard);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/file.h"
 #include "base/json_text.h"
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/checksum.h"
@@ -166,8 +167,8 @@ ImportResult import_hf(const fs::path& folder, const fs::path& parent, const Imp
     std::error_code error;
     fs::create_directory(checkpoint / kTokenizerFolder, error);
     copy_files(files, checkpoint / kTokenizerFolder);
-    sync_folder(checkpoint / kTokenizerFolder);
-    sync_folder(checkpoint);
+    sync_to_disk(checkpoint / kTokenizerFolder);
+    sync_to_disk(checkpoint);
   }
   made.commit();
   result.checkpoint = checkpoint_path(parent, 0);

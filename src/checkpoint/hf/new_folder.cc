@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "checkpoint/checkpoint_folder.h"
 
 namespace hlat {
 namespace fs = std::filesystem;
@@ -29,11 +28,11 @@ NewFolder::~NewFolder() {
 }
 
 void NewFolder::commit() {
-  sync_folder(filling_);
+  sync_to_disk(filling_);
   if (rename(filling_.c_str(), path_.c_str()) != 0)
     fail_storage(errno, fmt::format("cannot rename {} to {}", filling_.string(), path_.string()));
   filling_.clear();
-  sync_folder(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
+  sync_to_disk(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
 }
 
 NewFile::NewFile(fs::path path) : path_(std::move(path)), fd_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
