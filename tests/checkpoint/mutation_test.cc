@@ -52,7 +52,7 @@ class Starter {
         if (t.defined()) model_.ops().fill(t, 77);
     StartPoint from = find_start(config_, false, world_);
     const TrainState state = load_start(from, config_, model_, world_, 2, [](const std::string&, bool) {});
-    Started started{.step = state.step, .position = state.data ? state.data->save() : ""};
+    Started started{.step = state.step, .state = {}, .position = state.data ? state.data->save() : ""};
     for (const StatePiece& p : state_pieces(params(), 0, 1, Rows::all))
       started.state.append(static_cast<const char*>(p.tensor.data), p.tensor.bytes());
     return started;
