@@ -1,10 +1,9 @@
 #include "config/reference.h"
 
-#include <set>
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "config/notes.h"
