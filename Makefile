@@ -58,7 +58,7 @@ test-tier-long: # soak and fuzz: tests/long
 
 test-long: tidy test-asan test-gcc13 test-tier-long ## sanitizers, clang-tidy, second compiler, longer tests
 
-fuzz: ## fuzz the readers of data and tokenizer files, FUZZ_SECONDS (60) each
+fuzz: ## fuzz the readers of data, tokenizer and checkpoint files, FUZZ_SECONDS (60) each
 	@tools/setup.sh build fuzz
 	@tools/setup_arrow.sh
 	@tools/build.sh fuzz fuzz_targets

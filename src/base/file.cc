@@ -58,7 +58,8 @@ void sync_to_disk(const std::filesystem::path& file_or_folder) {
   const int fd = open(file_or_folder.c_str(), O_RDONLY | O_CLOEXEC);
   const int error = fd < 0 || fsync(fd) != 0 ? errno : 0;
   if (fd >= 0) close(fd);
-  if (error != 0) fail_storage(error, fmt::format("cannot bring {} to disk", file_or_folder.string()));
+  if (error != 0 && error != EINVAL)  // file systems without it
+    fail_storage(error, fmt::format("cannot bring {} to disk", file_or_folder.string()));
 }
 
 void append_range(const std::filesystem::path& from, uint64_t begin, uint64_t end, OutputFile& to) {

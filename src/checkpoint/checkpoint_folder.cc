@@ -6,15 +6,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <sstream>
 
 #include "base/file.h"
+#include "checkpoint/file_input.h"
 
 namespace hlat {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr uint64_t kMaxIndex = uint64_t{1} << 30;  // bytes that are read to see whether they are one
 constexpr std::string_view kPrefix = "step_", kUnfinished = ".tmp", kReplaced = ".replaced";
 
 bool has_index(const fs::path& folder) {
@@ -70,13 +70,15 @@ std::vector<int64_t> checkpoint_steps(const fs::path& parent) {
 
 CheckpointIndex read_index(const fs::path& folder) {
   const fs::path path = folder / kIndexName;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail_storage(errno, "cannot open " + path.string());
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) fail<FaultError>("cannot read {}", path.string());
+  const FileInput file(path);
+  if (file.bytes() > kMaxIndex) fail<DamagedCheckpoint>("{} has {} bytes", path.string(), file.bytes());
+  std::string text(file.bytes(), '\0');
+  file.read(text.data(), text.size(), 0);
   try {
-    return CheckpointIndex::parse(std::move(text).str());
+    CheckpointIndex index = CheckpointIndex::parse(text);
+    if (const auto step = step_of(folder.filename()); step && *step != index.step)
+      fail<DamagedCheckpoint>("it is of step {}: its folder has another's name", index.step);
+    return index;
   } catch (const DamagedCheckpoint& e) {
     fail<DamagedCheckpoint>("{}: {}", path.string(), e.what());
   } catch (const UsageError& e) {
@@ -98,7 +100,7 @@ NewCheckpoint::NewCheckpoint(fs::path parent, int64_t step) : parent_(std::move(
 
 void NewCheckpoint::commit(const CheckpointIndex& index) {
   write_whole(folder_ / kIndexName, index.save());
-  sync_folder(folder_);
+  sync_to_disk(folder_);
   const fs::path to = checkpoint_path(parent_, step_), replaced = to.string() + std::string(kReplaced);
   std::error_code error;
   const bool replaces = fs::exists(to, error);
@@ -107,21 +109,13 @@ void NewCheckpoint::commit(const CheckpointIndex& index) {
     rename_folder(to, replaced);
   }
   rename_folder(folder_, to);
-  sync_folder(parent_);
+  sync_to_disk(parent_);
   if (replaces) remove_folder(replaced);
 }
 
 void NewCheckpoint::discard() noexcept {
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
-}
-
-void sync_folder(const fs::path& folder) {
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) fail_storage(errno, "cannot open " + folder.string());
-  const int error = fsync(fd) != 0 ? errno : 0;
-  close(fd);
-  if (error != 0 && error != EINVAL) fail_storage(error, "cannot fsync " + folder.string());  // EINVAL: file systems without it
 }
 
 void remove_checkpoint(const fs::path& folder) {

@@ -38,7 +38,6 @@ class NewCheckpoint {
   int64_t step_;
 };
 
-void sync_folder(const std::filesystem::path& folder);  // fsync; FaultError
 // The index goes first: from then on the checkpoint does not exist. FaultError.
 void remove_checkpoint(const std::filesystem::path& folder);
 // What processes that died have left: step_N.tmp, step_N.replaced and folders without an index.

@@ -1,16 +1,12 @@
 #include "checkpoint/checkpoint_reader.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
-#include "base/file.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/checksum.h"
+#include "checkpoint/file_input.h"
+#include "checkpoint/piece_file.h"
 
 namespace hlat {
 
@@ -20,24 +16,30 @@ struct CheckpointReader::Place {
   int64_t lo = 0, hi = 0, reach = 0;
 };
 
-struct CheckpointReader::OpenFile {
-  int fd = -1;
-  explicit OpenFile(int descriptor) : fd(descriptor) {}
-  ~OpenFile() { close(fd); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-};
-
 namespace {
 
-void read_bytes(int fd, void* to, size_t bytes, uint64_t offset, const std::string& path) {
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t n = pread(fd, static_cast<std::byte*>(to) + done, bytes - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_storage(errno, "cannot read " + path);
-    if (n == 0) fail<DamagedCheckpoint>("{} ends at byte {}: it was cut", path, offset + done);
-    done += static_cast<size_t>(n);
+// The header of a file repeats what the index says of it. Where an index was changed and signed anew, or lies in another's folder, the two
+// differ. What the format may add later is not looked at.
+void check_header(const std::string& text, uint64_t file_bytes, const SafetensorsHeader& wanted, const std::string& path) {
+  SafetensorsHeader header;
+  uint64_t length = 0;
+  std::memcpy(&length, text.data(), sizeof length);  // the index has at least so many bytes
+  if (length != text.size() - sizeof length)
+    fail<DamagedCheckpoint>("{}: its header has {} bytes, and {} in the index", path, length, text.size() - sizeof length);
+  try {
+    header = SafetensorsHeader::parse(text, file_bytes);
+  } catch (const Error& e) {
+    fail<DamagedCheckpoint>("{}: {}", path, e.what());
   }
+  for (const auto& [key, value] : wanted.metadata)
+    if (const auto found = header.metadata.find(key); found == header.metadata.end() || found->second != value)
+      fail<DamagedCheckpoint>("{}: its {} is {}, that of the index is {}", path, key,
+                              found == header.metadata.end() ? "not there" : found->second, value);
+  const auto [has, wants] = std::mismatch(header.tensors.begin(), header.tensors.end(), wanted.tensors.begin(), wanted.tensors.end());
+  if (has != header.tensors.end() || wants != wanted.tensors.end())
+    fail<DamagedCheckpoint>("{}: piece {} is {} in its header, and {} in the index", path, has - header.tensors.begin(),
+                            has == header.tensors.end() ? "not there" : has->name,
+                            wants == wanted.tensors.end() ? "not there" : wants->name);
 }
 
 // Calls f(local, global, count) for the runs of a piece within global elements [begin, end).
@@ -86,24 +88,20 @@ void CheckpointReader::place_pieces() {
   }
 }
 
-const CheckpointReader::OpenFile& CheckpointReader::open(size_t number) {
+const FileInput& CheckpointReader::open(size_t number) {
   {
     const std::lock_guard lock(mutex_);
     if (files_[number] != nullptr) return *files_[number];
   }
   const SavedFile& file = index_.files[number];
   const std::string path = (folder_ / file.name).string();
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0 && errno == ENOENT) fail<DamagedCheckpoint>("{} is missing", path);
-  if (fd < 0) fail_storage(errno, "cannot open " + path);
-  auto opened = std::make_unique<OpenFile>(fd);
-  struct stat s {};
-  if (fstat(fd, &s) != 0) fail_storage(errno, "cannot ask for the size of " + path);
-  if (static_cast<uint64_t>(s.st_size) != file.bytes(index_.tensors))
-    fail<DamagedCheckpoint>("{} has {} bytes instead of {}", path, s.st_size, file.bytes(index_.tensors));
+  auto opened = std::make_unique<FileInput>(path);
+  if (opened->bytes() != file.bytes(index_.tensors))
+    fail<DamagedCheckpoint>("{} has {} bytes instead of {}", path, opened->bytes(), file.bytes(index_.tensors));
   std::string header(file.header_bytes, '\0');
-  read_bytes(fd, header.data(), header.size(), 0, path);
+  opened->read(header.data(), header.size(), 0);
   if (checksum(header) != file.header_checksum) fail<DamagedCheckpoint>("{}: its header is not the one that was saved", path);
+  check_header(header, opened->bytes(), piece_header(index_.tensors, file.pieces, index_.run, index_.step), path);
   const std::lock_guard lock(mutex_);
   if (files_[number] == nullptr) files_[number] = std::move(opened);
   return *files_[number];
@@ -113,7 +111,7 @@ CheckpointReader::Bytes CheckpointReader::read_piece(size_t file, size_t piece) 
   const Piece& p = index_.files[file].pieces[piece];
   const std::string path = (folder_ / index_.files[file].name).string();
   const auto bytes = std::make_shared<std::vector<std::byte>>(piece_bytes(p, index_.tensors));
-  read_bytes(open(file).fd, bytes->data(), bytes->size(), p.offset, path);
+  open(file).read(bytes->data(), bytes->size(), p.offset);
   if (checksum(bytes->data(), bytes->size()) != p.checksum)
     fail<DamagedCheckpoint>("{}: piece {} ({}) is not what was saved: its checksum is wrong", path, piece, piece_name(p, index_.tensors));
   const std::lock_guard lock(mutex_);

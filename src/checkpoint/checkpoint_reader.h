@@ -15,6 +15,8 @@
 
 namespace hlat {
 
+class FileInput;
+
 class CheckpointReader {
  public:
   explicit CheckpointReader(std::filesystem::path folder, size_t cache_bytes = size_t{64} << 20);  // reads the index
@@ -43,19 +45,18 @@ class CheckpointReader {
 
  private:
   struct Place;  // a piece as a tensor's list has it
-  struct OpenFile;
 
   void place_pieces();
   Bytes cached(size_t file, size_t piece);
   void keep(uint64_t key, const Bytes& bytes);  // under the lock
-  const OpenFile& open(size_t file);
+  const FileInput& open(size_t file);
 
   std::filesystem::path folder_;
   CheckpointIndex index_;
   std::vector<std::vector<Place>> places_;  // by tensor, by the first global element
   size_t cache_bytes_;
   mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<OpenFile>> files_;
+  std::vector<std::unique_ptr<FileInput>> files_;
   std::list<std::pair<uint64_t, Bytes>> recent_;  // the latest first
   std::unordered_map<uint64_t, std::list<std::pair<uint64_t, Bytes>>::iterator> by_piece_;
   std::unordered_map<uint64_t, std::shared_future<Bytes>> loading_;

@@ -21,6 +21,7 @@ constexpr std::string_view kEnd = "\"}\n";
 constexpr std::array<std::string_view, kStateKinds> kKinds = {"weight", "master", "moment1", "moment2"};
 constexpr std::array<std::string_view, 2> kContents = {"training", "weights"};
 constexpr int64_t kMaxElements = int64_t{1} << 56;
+constexpr int kMaxDepth = 64;  // of objects and lists
 constexpr uint64_t kMaxHeader = uint64_t{1} << 28;
 
 std::string_view file_type(DType t) { return t == DType::f32 ? "F32" : "BF16"; }
@@ -183,6 +184,21 @@ std::string_view checked(std::string_view text) {
   return text;
 }
 
+// The parser takes any depth, but what is parsed is written again by functions that call themselves: deep text would end the process.
+bool too_deep(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') ++i;
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if ((c == '{' || c == '[') && ++depth > kMaxDepth) return true;
+    if (c == '}' || c == ']') --depth;
+  }
+  return false;
+}
+
 std::string object_text(const Json& value, const std::string& what) {
   if (!value.is_object()) damaged("{} is no object", what);
   return json_text(value);
@@ -251,7 +267,9 @@ std::string CheckpointIndex::save() const {
 }
 
 CheckpointIndex CheckpointIndex::parse(std::string_view text) {
-  const Json json = Json::parse(std::string(checked(text)) + "}", nullptr, false);
+  const std::string_view body = checked(text);
+  if (too_deep(body)) damaged("it is nested more than {} deep", kMaxDepth);
+  const Json json = Json::parse(std::string(body) + "}", nullptr, false);
   if (json.is_discarded()) damaged("it is no JSON");
   const Members m(json, "the index");
   if (m.text("format") != kFormat) damaged("its format is {}", m.text("format"));

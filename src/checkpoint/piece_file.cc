@@ -7,7 +7,6 @@
 #include <cerrno>
 
 #include "base/file.h"
-#include "checkpoint/safetensors.h"
 
 namespace hlat {
 
@@ -19,8 +18,16 @@ ElementMap moved(const ElementMap& map, int64_t by) {
   return {.first = map.first, .run = map.run, .stride = map.stride, .offset = map.offset + by};
 }
 
-SafetensorsHeader header_of(const std::vector<SavedTensor>& tensors, const std::vector<Piece>& pieces, const std::string& run,
-                            int64_t step) {
+}  // namespace
+
+void add_pieces(std::vector<Piece>& pieces, int32_t tensor, const SavedTensor& of, const ElementMap& map, int64_t count) {
+  const auto most = static_cast<int64_t>(kMaxPiece / size_of(of.dtype));
+  for (int64_t done = 0; done < count; done += most)
+    pieces.push_back({.tensor = tensor, .map = moved(map, done), .count = std::min(most, count - done)});
+}
+
+SafetensorsHeader piece_header(const std::vector<SavedTensor>& tensors, const std::vector<Piece>& pieces, const std::string& run,
+                               int64_t step) {
   SafetensorsHeader header;
   header.metadata = {{"format", "hlat checkpoint"}, {"run", run}, {"step", std::to_string(step)}};
   uint64_t at = 0;
@@ -34,18 +41,10 @@ SafetensorsHeader header_of(const std::vector<SavedTensor>& tensors, const std::
   return header;
 }
 
-}  // namespace
-
-void add_pieces(std::vector<Piece>& pieces, int32_t tensor, const SavedTensor& of, const ElementMap& map, int64_t count) {
-  const auto most = static_cast<int64_t>(kMaxPiece / size_of(of.dtype));
-  for (int64_t done = 0; done < count; done += most)
-    pieces.push_back({.tensor = tensor, .map = moved(map, done), .count = std::min(most, count - done)});
-}
-
 PieceFile::PieceFile(const std::filesystem::path& path, const std::vector<SavedTensor>& tensors, std::vector<Piece> pieces,
                      const std::string& run, int64_t step)
     : path_(path) {
-  const std::string header = header_of(tensors, pieces, run, step).save();
+  const std::string header = piece_header(tensors, pieces, run, step).save();
   file_ = {.name = path.filename(), .header_bytes = header.size(), .header_checksum = checksum(header), .pieces = std::move(pieces)};
   for (Piece& p : file_.pieces) {
     p.offset = file_.header_bytes + bytes_;

@@ -8,15 +8,20 @@
 
 #include "checkpoint/checksum.h"
 #include "checkpoint/index.h"
+#include "checkpoint/safetensors.h"
 
 namespace hlat {
 
 // Elements of a tensor that one file is to have, cut into pieces: runs of the map longer than kMaxPiece become several.
 void add_pieces(std::vector<Piece>& pieces, int32_t tensor, const SavedTensor& of, const ElementMap& map, int64_t count);
 
+// What the header of a file of these pieces says. run and step are in its metadata, so that a file of another checkpoint is told from this.
+SafetensorsHeader piece_header(const std::vector<SavedTensor>& tensors, const std::vector<Piece>& pieces, const std::string& run,
+                               int64_t step);
+
 class PieceFile {
  public:
-  // Creates the file and writes its header. run and step are in its metadata, so that a file of another checkpoint is told from this one.
+  // Creates the file and writes its header.
   PieceFile(const std::filesystem::path& path, const std::vector<SavedTensor>& tensors, std::vector<Piece> pieces, const std::string& run,
             int64_t step);
   ~PieceFile();  // closes; a file that was not finished is left as it is

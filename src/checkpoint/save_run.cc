@@ -156,7 +156,7 @@ void SaveRun::write_file() {
   }
   if (tools_.staging.stopped()) return;
   file_ = file.finish();
-  sync_folder(folder);
+  sync_to_disk(folder);
 }
 
 void SaveRun::commit() {

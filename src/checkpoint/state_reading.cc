@@ -14,7 +14,7 @@ namespace hlat {
 namespace {
 
 constexpr int64_t kChunk = int64_t{1} << 19;  // elements that are uploaded at once
-constexpr int64_t kJob = kChunk << 5;         // that one thread reads in order: few saved pieces lie in two jobs
+constexpr int64_t kJob = kChunk << 3;         // that one thread reads in order: few saved pieces lie in two jobs
 
 struct Chunk {
   Tensor to;                            // rows on the device

@@ -51,7 +51,7 @@ class Finder {
       if (trains && what_ == LoadWhat::training)
         for (const StateKind kind : {StateKind::moment1, StateKind::moment2}) take(id, kind, any.m.dtype, {kind});
     }
-    if (trains && what_ == LoadWhat::weights) result_.conversions.emplace_back("moments zero: the optimizer starts anew");
+    if (trains && what_ == LoadWhat::weights) result_.conversions.emplace_back("no moments: the optimizer starts anew");
     return std::move(result_);
   }
 
@@ -67,7 +67,7 @@ class Finder {
     else
       take(id, StateKind::weight, type, {StateKind::weight});
     if (trains && !from_master && !params_.precision().master && index_.find(StateKind::master, name))
-      add_once(result_.conversions, "masters left out: this precision has none");
+      add_once(result_.conversions, "no masters: this precision has none");
   }
 
   // Where the state of a parameter lies: under its own name, or for the head of a tied model under the embedding's.
@@ -80,7 +80,7 @@ class Finder {
                                              name));
       return {};
     }
-    add_once(result_.conversions, fmt::format("{} made of the embedding, to which the checkpoint ties it", name));
+    add_once(result_.conversions, fmt::format("{} from the embedding, to which the checkpoint ties it", name));
     return kEmbeddingName;
   }
 

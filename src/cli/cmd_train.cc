@@ -2,13 +2,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <exception>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "base/format.h"
 #include "base/json_text.h"
+#include "base/machine.h"
 #include "bench/peak.h"
 #include "checkpoint/staging.h"
 #include "cli/commands.h"
@@ -34,6 +37,7 @@
 #include "runtime/load_start.h"
 #include "runtime/open_data.h"
 #include "runtime/start_point.h"
+#include "train/state_records.h"
 #include "train/trainer.h"
 
 namespace hlat {
@@ -111,18 +115,18 @@ void tell_end(const Args& args, const Config& config, const TrainSetup& setup, c
 }
 
 // Where the run starts, with the model there.
-TrainState start_run(StartPoint& from, const Config& config, PlacedModel& model, Backend& backend, const Session& session, int threads,
-                     RunFolder* folder) {
+TrainState start_run(StartPoint& from, const Config& config, PlacedModel& model, const Session& session, int threads, RunFolder* folder) {
   const auto say = [&](const std::string& text, bool warning) {
     if (folder == nullptr) return;
     folder->log().log(warning ? spdlog::level::warn : spdlog::level::info, "{}", text);
     print_err(fmt::format("{}{}\n", warning ? "hlat: " : "", text));
   };
   for (const std::string& line : check_start(config, from)) say("changed since it was saved: " + line, false);
-  TrainState state = load_start(from, config, model, backend, session.world(), threads, say);
+  TrainState state = load_start(from, config, model, session.world(), threads, say);
   if (folder == nullptr) return state;
-  folder->go_on(state.step);
+  // In this order: whoever is killed in between must not take checkpoints of steps whose records are gone for the latest.
   for (const std::string& line : set_later_aside(from, config)) say(line, true);
+  folder->go_on(state.step);
   return state;
 }
 
@@ -168,6 +172,34 @@ void end_run(const TrainSummary& s, bool leads, RunGuard& guard) {
         s.ended_by == 0 ? kOk : exit_code_of_signal(s.ended_by, saved));
 }
 
+// A save that is under way ends by itself, unless its disk hangs.
+bool hangs(const Saver* saver, double patience_s) {
+  const double limit = now_s() + patience_s;
+  while (saver != nullptr && saver->busy()) {
+    if (now_s() > limit) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
+// From the first step to the end. The saver's own end waits for its disk; where that hangs, the process ends without it.
+RunEnd train_to_end(const Args& args, const Config& config, TrainSetup& setup, TrainState& state, const Saver* saver, RunGuard& guard) {
+  double patience_s = static_cast<double>(config.parallel.timeout_s);
+  try {
+    const TrainSummary summary = train(config, setup, state, guard.step());
+    if (!summary.save_problem.empty()) patience_s = 0;  // it has been waited for
+    tell_end(args, config, setup, summary);
+    end_run(summary, setup.folder != nullptr, guard);
+    const RunEnd end{.signal = summary.ended_by, .saved = summary.saved_step == summary.steps};
+    if (hangs(saver, patience_s))
+      guard.leave_save_behind("a save has not ended", end.signal != 0 ? exit_code_of_signal(end.signal, end.saved) : kFault);
+    return end;
+  } catch (const std::exception& e) {
+    if (hangs(saver, patience_s)) guard.leave_save_behind(e.what(), exit_code_of(e));
+    throw;
+  }
+}
+
 // Returns how the run ended: the signal, or 0, and whether all is saved.
 RunEnd run_rank(const Args& args, const Config& given, Config config, Session& session, RunGuard& guard) {
   const bool leads = session.rank() == 0;
@@ -176,6 +208,8 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   StartPoint from = find_start(config, args.fresh, session.world());
   start.begin("preparing the device");
   const auto backend = make_backend(config.device, session.place());
+  // Before anything is planned or computed with other kernels.
+  const std::vector<std::string> kernels = backend->use_kernel_choices(saved_kernels(from.index, session.rank()));
   const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
   start.begin(leads ? "opening the data: reading or making the document indices" : "opening the data, after rank 0");
   const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads, shown_on_stderr());
@@ -197,21 +231,20 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   const double peak = measure_peak(*backend, precision_of(config.train.precision).compute);
   TrainSetup setup{.plan = assembly.plan(), .peak_flops = peak, .model = assembly.build(), .data = data.get()};
   setup.end_signal = [&] { return guard.end_signal(); };
+  setup.notes = [&] { return backend->take_kernel_notes(); };
   std::optional<Progress> progress;
   if (leads) {
     introduce(given, config, session, assembly.describe(), stages, fit, peak, *data, folder);
+    for (const std::string& line : kernels) folder->log().info("{}", line);
     setup.folder = folder;
     setup.progress = &progress.emplace(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
   }
   start.begin(from.kind == StartKind::anew ? "making the initial weights" : "loading the checkpoint");
-  TrainState state = start_run(from, config, setup.model, *backend, session, threads, folder);
+  TrainState state = start_run(from, config, setup.model, session, threads, folder);
   const std::unique_ptr<Saver> saver =
       make_saver(config, fit.lines(config, assembly.plan()).staging, from, *backend, session, guard, setup);
   start.begin("the first step");
-  const TrainSummary summary = train(config, setup, state, guard.step());
-  tell_end(args, config, setup, summary);
-  end_run(summary, leads, guard);
-  return {.signal = summary.ended_by, .saved = summary.saved_step == summary.steps};
+  return train_to_end(args, config, setup, state, saver.get(), guard);
 }
 
 void run(const Args& args) {

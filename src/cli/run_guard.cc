@@ -119,6 +119,11 @@ std::string RunGuard::failed(const std::exception& e, int exit_code) {
   return more;
 }
 
+void RunGuard::leave_save_behind(const std::string& reason, int exit_code) {
+  if (launch_.rank != 0) std::this_thread::sleep_for(kAfterRank0);
+  end_now(reason, exit_code, launch_.rank == 0);
+}
+
 Absent RunGuard::absent() const {
   const std::lock_guard lock(mutex_);
   if (session_ == nullptr || launch_.ranks == 1) return {};

@@ -46,6 +46,8 @@ class RunGuard {
   void tell_save(const SaveNews& news);  // rank 0
 
   void ended(const std::string& reason, int exit_code);  // records how, and gives the folder back
+  // Ends the process as it is, with a save that its disk does not let end.
+  [[noreturn]] void leave_save_behind(const std::string& reason, int exit_code);
   // Records a failure of this rank. Returns who of this host is gone or stopped, where that may be the cause: "; on this host rank 2 is
   // gone".
   std::string failed(const std::exception& e, int exit_code);

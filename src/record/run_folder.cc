@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "record/event_file_cut.h"
 #include "record/metrics_tail.h"
-#include "record/previous_run.h"
 
 namespace hlat {
 namespace fs = std::filesystem;
@@ -70,6 +69,7 @@ RunFolder::RunFolder(const fs::path& dir, std::string_view config_yaml, bool ten
       lease_(dir_, lease_s, say),
       tensorboard_(tensorboard),
       goes_on_(start.goes_on),
+      previous_(dir_),
       found_(make_room(config_yaml, start)),
       log_(make_file_log(dir_ / "log.txt")) {
   if (!fs::exists(dir_ / "config.yaml")) OutputFile(dir_ / "config.yaml", OutputFile::Mode::create_new).write(config_yaml);
@@ -79,16 +79,15 @@ RunFolder::RunFolder(const fs::path& dir, std::string_view config_yaml, bool ten
 }
 
 std::vector<std::string> RunFolder::make_room(std::string_view config_yaml, const FolderStart& start) {
-  PreviousRun previous(dir_);
   // Without checkpoints a folder is that of an old run, whatever else was moved when a process is killed here.
-  for (const fs::path& path : start.set_aside) previous.take(path);
+  for (const fs::path& path : start.set_aside) previous_.take(path);
   if (!start.goes_on) {
-    for (const fs::path& file : files_in(dir_, belongs_to_a_run)) previous.take(file);
+    for (const fs::path& file : files_in(dir_, belongs_to_a_run)) previous_.take(file);
   } else if (!has_text(dir_ / "config.yaml", config_yaml)) {
-    previous.take(dir_ / "config.yaml");
+    previous_.take(dir_ / "config.yaml");
   }
-  if (!previous.used()) return {};
-  return {fmt::format("files of an earlier run were moved to {}", previous.folder().string())};
+  if (!previous_.used()) return {};
+  return {fmt::format("files of an earlier run were moved to {}", previous_.folder().string())};
 }
 
 void RunFolder::open_records() {
@@ -98,11 +97,10 @@ void RunFolder::open_records() {
 
 void RunFolder::go_on(int64_t behind) {
   if (!goes_on_) return;
-  PreviousRun previous(dir_);
-  const MetricsCut cut = cut_metrics(dir_ / "metrics.jsonl", behind, previous);
-  for (const fs::path& file : files_in(dir_, is_event_file)) cut_event_file(file, behind, previous);
+  const MetricsCut cut = cut_metrics(dir_ / "metrics.jsonl", behind, previous_);
+  for (const fs::path& file : files_in(dir_, is_event_file)) cut_event_file(file, behind, previous_);
   last_step_ = cut.kept;
-  for (const std::string& line : describe(cut, behind, cut.first_cut ? previous.folder() : fs::path())) log_->info("{}", line);
+  for (const std::string& line : describe(cut, behind, cut.first_cut ? previous_.folder() : fs::path())) log_->info("{}", line);
   open_records();
 }
 

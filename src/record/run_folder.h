@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "record/folder_lease.h"
 #include "record/metrics.h"
+#include "record/previous_run.h"
 #include "record/tensorboard.h"
 
 namespace hlat {
@@ -57,6 +58,7 @@ class RunFolder {
   std::filesystem::path dir_;
   FolderLease lease_;
   bool tensorboard_, goes_on_;
+  PreviousRun previous_;  // one for all that this start sets aside
   std::optional<int64_t> last_step_;
   std::vector<std::string> found_;  // of an earlier run, for the log
   Log log_;

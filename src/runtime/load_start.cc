@@ -30,14 +30,10 @@ void tell_loaded(const StartPoint& start, const LoadResult& result, double secon
 }
 
 // One candidate into the model; its records are read before memory is changed.
-TrainState load(const StartPoint& start, PlacedModel& model, Backend& backend, int rank, int threads, const SayStart& say) {
+TrainState load(const StartPoint& start, PlacedModel& model, int threads, const SayStart& say) {
   TrainState state;
   state.step = start.step();
-  if (start.resumes()) {
-    state.data = saved_position(start.index);
-    if (const std::string kernels = saved_kernels(start.index, rank); !kernels.empty())
-      for (const std::string& line : backend.use_kernel_choices(kernels)) say(line, false);
-  }
+  if (start.resumes()) state.data = saved_position(start.index);
   CheckpointReader reader(start.candidates.front(), start.index);
   const double begin = now_s();
   const LoadResult result = load_state(reader, model.executor().params(), model.mesh(), model.device(),
@@ -61,15 +57,14 @@ void move(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-TrainState load_start(StartPoint& start, const Config& config, PlacedModel& model, Backend& backend, Comm& world, int threads,
-                      const SayStart& say) {
+TrainState load_start(StartPoint& start, const Config& config, PlacedModel& model, Comm& world, int threads, const SayStart& say) {
   if (start.kind == StartKind::anew) {
     model.executor().init_weights();
     return {};
   }
   for (const DamagedFolder& d : start.damaged) say(d.reason, true);
   while (true) try {
-      TrainState state = load(start, model, backend, world.rank(), threads, say);
+      TrainState state = load(start, model, threads, say);
       check_start(config, start);
       return state;
     } catch (const DamagedCheckpoint& e) {

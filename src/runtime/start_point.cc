@@ -38,6 +38,10 @@ bool same_folder(const fs::path& a, const fs::path& b) {
   return fs::equivalent(a, b, error);
 }
 
+bool is_within(const fs::path& checkpoint, const std::vector<fs::path>& dirs) {
+  return std::any_of(dirs.begin(), dirs.end(), [&](const fs::path& dir) { return same_folder(checkpoint.parent_path(), dir); });
+}
+
 // What rank 0 finds.
 class Search {
  public:
@@ -46,6 +50,9 @@ class Search {
         resumes_(!config.checkpoint.resume_from.empty()),
         dir_(checkpoint_dir(config)) {
     if (!fresh) steps_ = checkpoint_steps(dir_);
+    if (fresh && !asked_.empty() && !as_step(asked_) && is_within(find_checkpoint(asked_), {dir_, weights_dir(config)}))
+      fail<UsageError>("checkpoint.{} = {} is in the run folder that --fresh sets aside: give another run.dir, or copy it first",
+                       resumes_ ? "resume_from" : "init_from", asked_);
   }
 
   StartPoint find() {

@@ -173,6 +173,10 @@ std::string RunSaves::finish(int64_t step, double loss, bool signalled, double l
     begin(Due::training, step, loss);
     done = idle();
   }
+  if (done && crossed(weights_ * tokens_per_step_, step * tokens_per_step_, config_.weights_every_tokens)) {
+    begin(Due::weights, step, loss);
+    done = idle();
+  }
   wait_pruned();
   if (!wants || saved_ == step) return {};
   return done ? problem_ : fmt::format("a save has not ended after {}", format_duration(limit_s));

@@ -14,6 +14,12 @@ constexpr int kDataVersion = 1, kKernelsVersion = 1;
 
 using Json = nlohmann::json;
 
+void check_version(const Record& record, int known) {
+  if (record.version > known)
+    fail<UsageError>("its record of the {} has version {}; this program reads up to {}: use a newer hlat", record.name, record.version,
+                     known);
+}
+
 }  // namespace
 
 std::string own_record(const OwnPosition& position, const std::string& kernels) {
@@ -44,8 +50,7 @@ void join_records(CheckpointIndex& index, const std::vector<std::string>& own_re
 DataState saved_position(const CheckpointIndex& index) {
   const Record* record = index.find_record("data");
   if (record == nullptr) fail<DamagedCheckpoint>("the checkpoint of step {} has no position in the data", index.step);
-  if (record->version > kDataVersion)
-    fail<UsageError>("its record of the data has version {}; this program reads up to {}: use a newer hlat", record->version, kDataVersion);
+  check_version(*record, kDataVersion);
   const Json json = Json::parse(record->json, nullptr, false);
   if (!json.is_object() || !json.contains("position") || !json["position"].is_string())
     fail<DamagedCheckpoint>("the position in the data of the checkpoint of step {} cannot be read", index.step);
@@ -57,7 +62,13 @@ DataState saved_position(const CheckpointIndex& index) {
 
 std::string saved_kernels(const CheckpointIndex& index, int rank) {
   const Record* record = index.find_record("kernels");
-  return record == nullptr || record->version > kKernelsVersion ? std::string() : kernel_choices_for(rank, record->json);
+  if (record == nullptr) return {};
+  check_version(*record, kKernelsVersion);
+  try {
+    return kernel_choices_for(rank, record->json);
+  } catch (const Error& e) {
+    fail<DamagedCheckpoint>("checkpoint of step {}: {}", index.step, e.what());
+  }
 }
 
 }  // namespace hlat

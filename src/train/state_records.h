@@ -1,6 +1,6 @@
 // The training state of a checkpoint besides its tensors, as records of its index:
 //   data      {"position": text of a DataState}   where every lane stands, and with it the ledger; of all ranks, joined
-//   kernels   as Backend::kernel_choices has them, of all ranks
+//   kernels   the ranks' Backend::kernel_choices, merged (ops/kernel_choices.h)
 // Step and tokens are the index's own; the learning rate follows from step and config, random numbers from seed and step.
 #pragma once
 
@@ -23,6 +23,7 @@ void join_records(CheckpointIndex& index, const std::vector<std::string>& own_re
 
 // The position in the data, of all lanes. DamagedCheckpoint where the checkpoint has none, or a broken one.
 DataState saved_position(const CheckpointIndex& index);
-std::string saved_kernels(const CheckpointIndex& index, int rank);  // of this rank; empty: none were saved
+// For Backend::use_kernel_choices on this rank; empty: none were saved. DamagedCheckpoint where they cannot be read.
+std::string saved_kernels(const CheckpointIndex& index, int rank);
 
 }  // namespace hlat

@@ -211,6 +211,8 @@ class Trainer {
   // What a device holds outside the plan is logged, not planned: its context, handles and code of libraries.
   void tell_memory(int64_t step) {
     if (setup_.folder == nullptr) return;
+    if (setup_.notes)
+      for (const std::string& line : setup_.notes()) setup_.folder->log().info("{}", line);
     const size_t in_use = setup_.model.device().memory_in_use(), planned = setup_.plan.memory.total();
     setup_.folder->log().info("step {}: memory used equals the plan, {}", step, format_bytes(planned));
     if (in_use > planned)

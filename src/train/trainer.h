@@ -34,6 +34,8 @@ struct TrainSetup {
   Progress* progress = nullptr;
   // What it saves and how; none: it saves nothing.
   std::optional<SavesSetup> saves = {};
+  // Asked after the first step of this process: what the log should say about how it was computed.
+  std::function<std::vector<std::string>()> notes = {};
   // Asked after every step: the signal that wants this process to end, 0 for none. All ranks end together after the step in which any has
   // one.
   std::function<int()> end_signal = {};

@@ -12,6 +12,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "checkpoint/agreement.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "support/host_memory.h"
 #include "support/layout_run.h"
 #include "support/saved_run.h"
 #include "support/temp_dir.h"
@@ -84,7 +85,7 @@ TEST(LoadState, ConversionsAreToldOnceEach) {
   EXPECT_EQ(told(mixed_sr, mixed), Lines{});
   EXPECT_EQ(told(mixed, fp32), Lines{"weights f32, from the masters: exact"});
   EXPECT_EQ(told(fp32, mixed), (Lines{"weights bf16, rounded from f32 to the nearest", "masters f32, from the weights: exact"}));
-  EXPECT_EQ(told(mixed, bf16_sr), (Lines{"masters left out: this precision has none", "moments bf16, rounded from f32 to the nearest"}));
+  EXPECT_EQ(told(mixed, bf16_sr), (Lines{"no masters: this precision has none", "moments bf16, rounded from f32 to the nearest"}));
   EXPECT_EQ(told(bf16, mixed), (Lines{"masters f32, widened from the bf16 weights: exact", "moments f32, widened from bf16: exact"}));
   EXPECT_EQ(told(bf16_sr, fp32), (Lines{"weights f32, widened from bf16: exact", "moments f32, widened from bf16: exact"}));
 }
@@ -94,7 +95,7 @@ TEST(LoadState, WeightsAloneStartANewRun) {
   const TrainedPart saved = run_and_save(small(bf16), dir.path(), kSavedStep, 0, CheckpointContent::weights);
   const LoadedPart loaded = load_and_run(on_ranks(small(mixed), 2, 1, 2), saved_in(dir), 1, LoadWhat::weights);
   expect_equal_state(loaded.begin.tensors, converted(saved.begin.tensors, mixed, LoadWhat::weights), "bf16 weights");
-  EXPECT_TRUE(has(loaded.conversions, "moments zero: the optimizer starts anew"));
+  EXPECT_TRUE(has(loaded.conversions, "no moments: the optimizer starts anew"));
   EXPECT_EQ(loaded.end.data.step(), 1) << "the data begins anew";
   const std::string message = refusal<UsageError>(on_ranks(small(bf16), 1, 2, 1), saved_in(dir), LoadWhat::training);
   EXPECT_NE(message.find("checkpoint.init_from"), std::string::npos) << message;
@@ -138,7 +139,7 @@ TEST(LoadState, TiedToUntiedOnlyAsWeightsAndUntiedToTiedNever) {
   const LoadedPart loaded = load_and_run(on_ranks(with(false), 1, 2, 2), saved_in(tied), 1, LoadWhat::weights);
   for (const std::string kind : {"weight ", "master "})
     EXPECT_EQ(loaded.begin.tensors.at(kind + "head.output"), saved.begin.tensors.at(kind + "embedding"));
-  EXPECT_TRUE(has(loaded.conversions, "head.output made of the embedding, to which the checkpoint ties it"))
+  EXPECT_TRUE(has(loaded.conversions, "head.output from the embedding, to which the checkpoint ties it"))
       << "rank 0, which logs, has no head";
   const std::string kept = refusal<UsageError>(on_ranks(with(false), 1, 2, 1), saved_in(tied), LoadWhat::training);
   EXPECT_NE(kept.find("head.output"), std::string::npos) << kept;
@@ -148,6 +149,35 @@ TEST(LoadState, TiedToUntiedOnlyAsWeightsAndUntiedToTiedNever) {
     EXPECT_NE(lost.find("head.output: (101, 64) in the checkpoint, not in this model"), std::string::npos) << lost;
     EXPECT_NE(lost.find("the head's own matrix would be lost"), std::string::npos) << lost;
   }
+}
+
+TEST(LoadState, AStoreForEvaluationTakesTheWeightsAlone) {
+  const TempDir dir;
+  const TrainedPart saved = run_and_save(small(mixed), dir.path(), kSavedStep, 0);
+  const Config c = on_ranks(small(fp32), 2, 1, 2);
+  uint64_t masters = 0;
+  for (const SavedTensor& t : read_index(saved_in(dir)).tensors)
+    if (t.kind == StateKind::master) masters += static_cast<uint64_t>(t.shape.numel()) * 4;
+  std::atomic<uint64_t> bytes = 0;
+  run_thread_ranks(4, [&](Comm& world) {
+    CpuBackend backend({.threads = 1, .isa = "auto"});
+    Assembly assembly(c, backend, world, 4, ParamUse::weights);
+    PlacedModel& model = assembly.build();
+    const ParamStore& params = model.executor().params();
+    CheckpointReader reader(saved_in(dir));
+    const LoadResult result = load_state(reader, params, model.mesh(), model.device(), LoadWhat::weights, 1);
+    EXPECT_EQ(result.conversions, std::vector<std::string>{"weights f32, from the masters: exact"});
+    bytes += result.bytes_read;
+    for (ParamId id = 0; id < params.size(); ++id) {
+      const Tensor w = params.weight(id);
+      const std::vector<double>& whole = saved.begin.tensors.at("master " + params.spec(id).name);
+      int64_t wrong = 0;
+      for (const FlatRun& run : params.spec(id).slice.flat_runs(0, w.numel()))
+        for (int64_t e = run.begin; e < run.end; ++e) wrong += load_f64(w, e) != whole[static_cast<size_t>(run.map.global(e - run.begin))];
+      EXPECT_EQ(wrong, 0) << params.spec(id).name;
+    }
+  });
+  EXPECT_LT(bytes, 4 * masters) << "tp ranks share pieces of rows, nobody reads moments";
 }
 
 // One replica reads, the others receive: with or without ZeRO-1. Where the shares of two ranks meet inside a piece, both read it.

@@ -8,15 +8,15 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/cpu/cpu_backend.h"
-#include "checkpoint/checkpoint_folder.h"
-#include "checkpoint/piece_file.h"
-#include "checkpoint/state_pieces.h"
+#include "base/bf16.h"
+#include "checkpoint/saver.h"
 #include "config/print.h"
 #include "data/train_batches.h"
 #include "runtime/assembly.h"
 #include "support/host_memory.h"
 #include "support/memory_source.h"
 #include "support/thread_comm.h"
+#include "train/state_records.h"
 
 namespace hlat {
 namespace {
@@ -54,9 +54,13 @@ class FoldedRows : public BatchSource {
 // What the ranks of a mesh put together; under the mutex.
 struct Shared {
   std::mutex mutex;
-  std::vector<SavedTensor> tensors;
-  std::vector<SavedFile> files;
-  std::vector<DataState> positions;
+  DataState first;
+  std::vector<RankLanes> others;
+
+  void add(OwnPosition position) {
+    if (auto* all = std::get_if<DataState>(&position)) first = std::move(*all);
+    if (auto* lanes = std::get_if<RankLanes>(&position)) others.push_back(std::move(*lanes));
+  }
 };
 
 class Rank {
@@ -94,17 +98,54 @@ class Rank {
     {
       const std::lock_guard lock(shared.mutex);
       add_tensors(into.tensors);
-      if (batches_ && mesh().first_stage()) shared.positions.push_back(batches_->position());
+      shared.add(position());
     }
     world_.barrier();
-    if (world_.rank() == 0) {
-      std::sort(shared.positions.begin(), shared.positions.end(), [](const auto& a, const auto& b) { return a.first_lane < b.first_lane; });
-      into.data = join(std::exchange(shared.positions, {}));
-    }
+    if (world_.rank() == 0) into.data = join(std::move(shared.first), std::exchange(shared.others, {}));
     world_.barrier();
   }
 
-  void save(const std::filesystem::path& parent, CheckpointIndex index, Shared& shared);
+  // The save goes on overlapped with the steps that follow.
+  void begin_save(const std::filesystem::path& parent, CheckpointIndex index) {
+    const MeshCoord& c = mesh().coord();
+    const int dp = mesh().shape().dp;
+    saver_.emplace(params(), device(), c.dp, dp, world_.size() > 1 ? world_.split(0, world_.rank(), "save") : nullptr,
+                   SaveOptions{.staging_bytes = Saver::state_bytes(params(), c.dp, dp)});
+    step_.on_update([this](int bucket) { saver_->before_update(bucket); });
+    SaveRequest request;
+    request.parent = parent;
+    request.content = index.content;
+    request.index = std::move(index);
+    request.own_record = own_record(position(), "");
+    request.join_records = [](CheckpointIndex& joined, const std::vector<std::string>& own) { join_records(joined, own); };
+    saver_->begin(std::move(request));
+  }
+  void end_save() {
+    ASSERT_TRUE(saver_->wait(60));
+    const std::optional<SaveOutcome> outcome = saver_->take_outcome();
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->problem, "");
+  }
+
+  // Of every copy, also those that count for nothing, and without any help from what is tested.
+  void add_tensors(GlobalState& state) {
+    for (ParamId id = 0; id < params().size(); ++id) {
+      const int64_t n = params().weight(id).numel();
+      for (const FlatRun& run : params().spec(id).slice.flat_runs(0, n))
+        add(state, StateKind::weight, id, params().weight(id).viewed({n}).rows(run.begin, run.end), run.map);
+    }
+    for (const UpdateUnit& u : params().units()) {
+      add(state, StateKind::master, u.param, u.tensors.master, u.map);
+      add(state, StateKind::moment1, u.param, u.tensors.m, u.map);
+      add(state, StateKind::moment2, u.param, u.tensors.v, u.map);
+    }
+  }
+
+  // One rank of each replica knows it.
+  OwnPosition position() {
+    if (!batches_ || !mesh().first_stage()) return {};
+    return mesh().coord().dp == 0 ? OwnPosition(batches_->position()) : OwnPosition(batches_->rank_lanes());
+  }
 
   void poison() {
     for (const Bucket& b : params().buckets())
@@ -130,20 +171,6 @@ class Rank {
   }
 
  private:
-  // Of every copy, also those that count for nothing, and without any help from what is tested.
-  void add_tensors(GlobalState& state) {
-    for (ParamId id = 0; id < params().size(); ++id) {
-      const int64_t n = params().weight(id).numel();
-      for (const FlatRun& run : params().spec(id).slice.flat_runs(0, n))
-        add(state, StateKind::weight, id, params().weight(id).viewed({n}).rows(run.begin, run.end), run.map);
-    }
-    for (const UpdateUnit& u : params().units()) {
-      add(state, StateKind::master, u.param, u.tensors.master, u.map);
-      add(state, StateKind::moment1, u.param, u.tensors.m, u.map);
-      add(state, StateKind::moment2, u.param, u.tensors.v, u.map);
-    }
-  }
-
   void add(GlobalState& state, StateKind kind, ParamId id, const Tensor& t, const ElementMap& map) {
     if (!t.defined()) return;
     std::vector<double>& whole = state[fmt::format("{} {}", name_of(kind), params().spec(id).name)];
@@ -166,43 +193,8 @@ class Rank {
   TrainStep step_;
   StagedData data_;
   std::optional<TrainBatches> batches_;
+  std::optional<Saver> saver_;
 };
-
-// Each rank writes a file of its pieces, and rank 0 commits.
-void Rank::save(const std::filesystem::path& parent, CheckpointIndex index, Shared& shared) {
-  std::vector<StatePiece> own = state_pieces(params(), mesh().coord().dp, mesh().shape().dp, Rows::counted);
-  std::erase_if(own, [&](const StatePiece& p) { return index.content == CheckpointContent::weights && p.kind != StateKind::weight; });
-  {
-    const std::lock_guard lock(shared.mutex);
-    for (const StatePiece& p : own)
-      if (SavedTensor t = saved_tensor(params(), p.param, p.kind); std::count(shared.tensors.begin(), shared.tensors.end(), t) == 0)
-        shared.tensors.push_back(std::move(t));
-  }
-  std::optional<NewCheckpoint> made;
-  if (world_.rank() == 0) made.emplace(parent, index.step);
-  world_.barrier();
-  std::vector<Piece> pieces;
-  for (const StatePiece& p : own) {
-    const SavedTensor t = saved_tensor(params(), p.param, p.kind);
-    const auto number = std::find(shared.tensors.begin(), shared.tensors.end(), t) - shared.tensors.begin();
-    add_pieces(pieces, static_cast<int32_t>(number), t, p.map, p.tensor.numel());
-  }
-  if (!pieces.empty()) {
-    const std::filesystem::path path = NewCheckpoint::folder_of(parent, index.step) / fmt::format("rank_{}.safetensors", world_.rank());
-    PieceFile file(path, shared.tensors, pieces, index.run, index.step);
-    for (const StatePiece& p : own) file.write(p.tensor.data, p.tensor.bytes());
-    SavedFile saved = file.finish();
-    const std::lock_guard lock(shared.mutex);
-    shared.files.push_back(std::move(saved));
-  }
-  world_.barrier();
-  if (made) {
-    index.tensors = shared.tensors;
-    index.files = shared.files;
-    made->commit(index);
-  }
-  world_.barrier();
-}
 
 void expect_whole(const GlobalState& state) {
   for (const auto& [name, values] : state)
@@ -212,6 +204,18 @@ void expect_whole(const GlobalState& state) {
 std::vector<double> rounded(std::vector<double> values) {
   for (double& v : values) v = to_float(to_bf16(static_cast<float>(v)));
   return values;
+}
+
+// What a checkpoint of the run has in its index besides tensors, files and records.
+CheckpointIndex saved_words(const Config& config, int64_t step) {
+  CheckpointIndex index;
+  index.run = "tiny-run";
+  index.hlat = "test";
+  index.created = "2026-01-01T00:00:00Z";
+  index.step = step;
+  index.tokens = step * config.train.global_batch * config.train.seq_len;
+  index.config = to_json(config).dump();
+  return index;
 }
 
 int ranks_of(const Config& config) { return mesh_shape(config.parallel).ranks(); }
@@ -240,17 +244,6 @@ void expect_equal_state(const GlobalState& a, const GlobalState& b, const std::s
   for (const auto& [key, values] : b) EXPECT_TRUE(a.contains(key) && a.at(key) == values) << what << ": " << key;
 }
 
-CheckpointIndex saved_words(const Config& config, int64_t step) {
-  CheckpointIndex index;
-  index.run = "tiny-run";
-  index.hlat = "test";
-  index.created = "2026-01-01T00:00:00Z";
-  index.step = step;
-  index.tokens = step * config.train.global_batch * config.train.seq_len;
-  index.config = to_json(config).dump();
-  return index;
-}
-
 TrainedPart run_and_save(const Config& config, const std::filesystem::path& parent, int64_t step, int64_t more, CheckpointContent content) {
   TrainedPart result;
   Shared shared;
@@ -263,9 +256,9 @@ TrainedPart run_and_save(const Config& config, const std::filesystem::path& pare
     rank.snapshot(result.begin, shared);
     CheckpointIndex index = saved_words(config, step);
     index.content = content;
-    index.records.push_back({.name = "data", .version = 1, .json = result.begin.data.save()});
-    rank.save(parent, std::move(index), shared);
+    rank.begin_save(parent, std::move(index));
     rank.train(step + 1, step + more, result.steps, shared.mutex);
+    rank.end_save();
     rank.snapshot(result.end, shared);
   });
   expect_whole(result.begin.tensors);
@@ -281,9 +274,8 @@ LoadedPart load_and_run(const Config& config, const std::filesystem::path& folde
     CheckpointReader reader(folder);
     const LoadResult loaded = load_state(reader, rank.params(), rank.mesh(), rank.device(), what, 2);
     rank.check_padding();
-    const Record* data = reader.index().find_record("data");
     const int64_t step = what == LoadWhat::training ? reader.index().step : 0;
-    rank.open_data(step > 0 ? std::optional(DataState::parse(data->json)) : std::nullopt);
+    rank.open_data(step > 0 ? std::optional(saved_position(reader.index())) : std::nullopt);
     rank.snapshot(result.begin, shared);
     {
       const std::lock_guard lock(shared.mutex);
@@ -297,20 +289,25 @@ LoadedPart load_and_run(const Config& config, const std::filesystem::path& folde
   return result;
 }
 
-void load_on_ranks(const Config& config, const std::filesystem::path& folder, LoadWhat what,
-                   const std::function<void(int rank, const std::exception&)>& caught) {
+GlobalState load_on_ranks(const Config& config, const std::filesystem::path& folder, LoadWhat what,
+                          const std::function<void(int rank, const std::exception&)>& caught) {
+  GlobalState state;
   std::mutex mutex;
   run_thread_ranks(ranks_of(config), [&](Comm& world) {
     Rank rank(config, world);
     CheckpointReader reader(folder);
     try {
       load_state(reader, rank.params(), rank.mesh(), rank.device(), what, 2);
+      const std::lock_guard lock(mutex);
+      rank.add_tensors(state);
     } catch (const std::exception& e) {
+      if (!caught) throw;
       const std::lock_guard lock(mutex);
       caught(world.rank(), e);
     }
     world.barrier();
   });
+  return state;
 }
 
 }  // namespace hlat

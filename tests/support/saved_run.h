@@ -38,18 +38,16 @@ struct LoadedPart : TrainedPart {
   uint64_t bytes_read = 0;  // by all ranks
 };
 
-// What a checkpoint of the run has in its index besides tensors and files.
-CheckpointIndex saved_words(const Config& config, int64_t step);
-
-// Trains from initial weights to `step`, saves to PARENT/step_N, and trains `more` steps: the part after the save.
+// Trains from initial weights to `step`, and `more` steps while it saves to PARENT/step_N: the part since the save began.
 TrainedPart run_and_save(const Config& config, const std::filesystem::path& parent, int64_t step, int64_t more,
                          CheckpointContent content = CheckpointContent::training);
 
 // Loads a checkpoint and trains `more` steps. Before, memory is filled with NaN; after loading, the buckets' padding must be zero.
 LoadedPart load_and_run(const Config& config, const std::filesystem::path& folder, int64_t more, LoadWhat what = LoadWhat::training);
 
-// Loads on every rank and does nothing more. What a rank throws is handed to `caught`, one at a time, with its number.
-void load_on_ranks(const Config& config, const std::filesystem::path& folder, LoadWhat what,
-                   const std::function<void(int rank, const std::exception&)>& caught);
+// Loads on every rank, and returns what the mesh then holds; opens no data. What a rank throws is handed to `caught`, one at a time, with
+// its number.
+GlobalState load_on_ranks(const Config& config, const std::filesystem::path& folder, LoadWhat what = LoadWhat::training,
+                          const std::function<void(int rank, const std::exception&)>& caught = {});
 
 }  // namespace hlat

@@ -1,0 +1,91 @@
+// An imported model computes what Hugging Face's `transformers` computes with the same folder (tools/hf_fixtures.py): MHA, GQA with
+// llama3's rotary scaling, tied with linear scaling; bf16, f32 and f16 files.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/bf16.h"
+#include "checkpoint/checkpoint_reader.h"
+#include "support/hf_folder.h"
+#include "support/real_run.h"
+
+namespace hlat {
+namespace {
+
+using test::hf_fixture;
+using test::TempDir;
+
+// A model with the weights of an imported folder.
+class ImportedRun {
+ public:
+  explicit ImportedRun(const std::filesystem::path& folder, const TestDevice& on = cpu_device())
+      : result_(import_hf(folder, dir_.path("imported"), {.hlat = "test"})), run_(one_row(result_.config), on) {
+    CheckpointReader reader(result_.checkpoint);
+    const ParamStore& params = run_.executor().params();
+    EXPECT_EQ(static_cast<size_t>(params.size()), reader.index().tensors.size());
+    for (ParamId id = 0; id < params.size(); ++id) {
+      const auto tensor = reader.index().find(StateKind::weight, params.spec(id).name);
+      if (!tensor) throw std::runtime_error("no tensor " + params.spec(id).name);
+      const SavedTensor& saved = reader.index().tensors[static_cast<size_t>(*tensor)];
+      EXPECT_EQ(saved.shape, params.weight(id).shape) << saved.name;
+      std::vector<std::byte> bytes(static_cast<size_t>(saved.shape.numel()) * size_of(saved.dtype));
+      reader.read(*tensor, 0, saved.shape.numel(), bytes.data());
+      std::vector<float> values(static_cast<size_t>(saved.shape.numel()));
+      convert_values(safetensors_name(saved.dtype), bytes.data(), DType::f32, values.data(), saved.shape.numel());
+      run_.device().upload(params.weight(id), values.data());
+    }
+  }
+  Executor& executor() { return run_.executor(); }
+  const ImportResult& result() const { return result_; }
+
+ private:
+  static Config one_row(Config config) {
+    config.train.global_batch = config.train.micro_batch = 1;
+    return config;
+  }
+
+  TempDir dir_;
+  ImportResult result_;
+  RealRun run_;
+};
+
+class HfLogits : public ::testing::TestWithParam<TestDevice> {};
+
+TEST_P(HfLogits, AreThoseOfTransformers) {
+  for (const std::string& name : test::hf_fixtures()) {
+    ImportedRun run(hf_fixture(name), GetParam());
+    const auto expected = nlohmann::json::parse(test::slurp((hf_fixture(name) / "logits.json").string()));
+    const auto prompt = expected["prompt"].get<std::vector<int32_t>>();
+    const auto seq = static_cast<int64_t>(prompt.size());
+    for (const auto& [row, values] : expected["logits"].items()) {
+      const auto want = values.get<std::vector<double>>();
+      const std::vector<float> have = run.executor().next_logits(prompt, seq, std::stoll(row) + 1);
+      ASSERT_EQ(have.size(), want.size());
+      double largest = 0;
+      for (const double v : want) largest = std::max(largest, std::abs(v));
+      for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(have[i], want[i], 1e-4 * largest) << name << " row " << row << " token " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, HfLogits, ::testing::ValuesIn(test_devices()), [](const auto& p) { return p.param.name; });
+
+TEST(HfImport, Stories260KRepeatsItsGreedyText) {
+  const std::filesystem::path folder = HLAT_SOURCE_DIR "/../shared/data/weights/stories260K_hf";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "without ../shared/data/weights";
+  ImportedRun run(folder);
+  EXPECT_TRUE(std::filesystem::exists(run.result().tokenizer)) << run.result().tokenizer;
+  const auto expected = nlohmann::json::parse(test::slurp((folder / "greedy_200.json").string()))["ids"].get<std::vector<int32_t>>();
+  const auto seq = static_cast<int64_t>(expected.size()) + 1;
+  std::vector<int32_t> ids(static_cast<size_t>(seq), 0);
+  ids[0] = 1;  // the begin token
+  for (int64_t length = 1; length < seq; ++length) {
+    const std::vector<float> logits = run.executor().next_logits(ids, seq, length);
+    ids[static_cast<size_t>(length)] = static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  }
+  EXPECT_EQ(std::vector<int32_t>(ids.begin() + 1, ids.end()), expected);
+}
+
+}  // namespace
+}  // namespace hlat

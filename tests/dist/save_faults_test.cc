@@ -1,0 +1,229 @@
+// Disks that fail while a run saves: full, read-only, gone, slow, hanging, with I/O errors. Training goes on to its last step with the
+// losses of a run on a good disk, what happened is told in log.txt, events.jsonl and metrics.jsonl, and the last good checkpoint loads.
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+
+#include <csignal>
+
+#include "checkpoint/checkpoint_folder.h"
+#include "dist/saving_run.h"
+#include "support/checkpoint_content.h"
+
+namespace hlat::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kSteps = 12;
+
+SavingRun::Words saving(const SavingRun::Words& more = {}) {
+  SavingRun::Words words = {"train.steps=12", "checkpoint.every=2"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// The run on a good disk, made once.
+struct Good {
+  std::vector<double> losses;
+  std::map<int64_t, std::string> content;
+  uint64_t bytes = 0;  // of a checkpoint
+
+  static const Good& get() {
+    static const Good good = [] {
+      const SavingRun run(0, saving({"checkpoint.keep=100"}));
+      const RunResult r = run.run();
+      if (r.exit_code != 0) throw std::runtime_error(r.err);
+      Good g{.losses = run.losses()};
+      for (const int64_t step : run.saved()) g.content[step] = run.content(step);
+      for (const auto& file : fs::directory_iterator(run.checkpoints() + "/step_12")) g.bytes += fs::file_size(file);
+      return g;
+    }();
+    return good;
+  }
+};
+
+bool has_failed_save(const nlohmann::json& line) { return line.contains("save_failed") && !line["save_failed"].is_null(); }
+
+void expect_trained(const SavingRun& run) { EXPECT_EQ(run.losses(), Good::get().losses) << "the losses of a run on a good disk"; }
+
+// The checkpoints that are there are good ones.
+void expect_good(const SavingRun& run, const std::string& parent = "") {
+  const std::string dir = parent.empty() ? run.checkpoints() : parent;
+  for (const int64_t step : checkpoint_steps(dir)) {
+    const bool same = checkpoint_content(checkpoint_path(dir, step)) == Good::get().content.at(step);
+    EXPECT_TRUE(same) << "step " << step;
+  }
+}
+
+void expect_told(const SavingRun& run, const std::string& words) {
+  const auto events = run.events("save_failed"), metrics = run.metrics();
+  ASSERT_FALSE(events.empty());
+  EXPECT_NE(events.front()["reason"].get<std::string>().find(words), std::string::npos) << events.front();
+  EXPECT_NE(run.log().find(words), std::string::npos) << run.log();
+  EXPECT_TRUE(std::any_of(metrics.begin(), metrics.end(), has_failed_save)) << "save_failed in metrics.jsonl";
+}
+
+void expect_last_save_failed(const RunResult& r) {
+  EXPECT_EQ(r.exit_code, 4) << r.err;
+  EXPECT_NE(r.err.find("trained to step 12, but the last save failed"), std::string::npos) << r.err;
+}
+
+// A file system of its own, in memory, for checkpoints.
+class SmallDisk {
+ public:
+  explicit SmallDisk(uint64_t bytes) {
+    mounted_ = mount("tmpfs", dir_.path().c_str(), "tmpfs", 0, ("size=" + std::to_string(bytes)).c_str()) == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) umount2(dir_.path().c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool mounted() const { return mounted_; }
+  std::string path() const { return dir_.path("checkpoints"); }
+  // Not while a file is open for writing.
+  bool set_read_only(bool on) const {
+    return mount(nullptr, dir_.path().c_str(), nullptr, MS_REMOUNT | (on ? MS_RDONLY : 0u), nullptr) == 0;
+  }
+
+ private:
+  TempDir dir_;
+  bool mounted_ = false;
+};
+
+constexpr const char* kNoMount = "file systems cannot be mounted here";
+
+TEST(SaveFaults, ErrorsOfTheDiskAreToldAndLaterSavesSucceed) {
+  const std::vector<std::pair<IoFault, std::string>> faults = {
+      {{.action = "ENOSPC", .call = "write", .at = 4, .calls = 1}, "No space left on device"},
+      {{.action = "EIO", .call = "fsync", .at = 5, .calls = 1}, "Input/output error"},
+      {{.action = "EACCES", .call = "mkdir", .at = 3, .calls = 1}, "Permission denied"},
+      {{.action = "EROFS", .call = "open", .at = 4, .calls = 1}, "Read-only file system"},
+      {{.action = "EIO", .call = "rename", .at = 2, .calls = 1}, "Input/output error"}};
+  for (const auto& [fault, words] : faults) {
+    SCOPED_TRACE(fault.action + " of " + fault.call);
+    const SavingRun run(0, saving({"train.global_batch=32"}));
+    const RunResult r = run.run(fault);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    ASSERT_TRUE(run.struck());
+    EXPECT_EQ(run.losses().size(), static_cast<size_t>(kSteps));
+    expect_told(run, words);
+    EXPECT_EQ(run.latest(), kSteps);
+    EXPECT_NO_THROW(run.content(kSteps));
+    EXPECT_FALSE(fs::exists(run.checkpoints() + "/step_2.tmp"));
+  }
+}
+
+TEST(SaveFaults, ALastSaveThatFailsIsAFaultWithWords) {
+  const SavingRun run(0, saving());
+  const RunResult r = run.run(IoFault{.action = "EIO", .call = "write", .at = 5});
+  expect_last_save_failed(r);
+  EXPECT_NE(r.err.find("the last checkpoint is that of step"), std::string::npos) << r.err;
+  expect_trained(run);
+  expect_told(run, "Input/output error");
+  expect_good(run);
+  EXPECT_GT(run.latest(), 0);
+  EXPECT_EQ(run.events("end").back()["exit_code"], 4);
+  // The disk is well again: the same command goes on.
+  const int64_t before = run.latest();
+  const RunResult again = run.run();
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(nlohmann::json::parse(again.out)["first_step"], before + 1);
+  EXPECT_EQ(run.content(kSteps) == Good::get().content.at(kSteps), true);
+}
+
+TEST(SaveFaults, AFullDiskKeepsTheLastGoodCheckpoint) {
+  const SmallDisk disk(Good::get().bytes * 8 / 5);
+  if (!disk.mounted()) GTEST_SKIP() << kNoMount;
+  const SavingRun run(0, saving({"checkpoint.keep=1", "checkpoint.dir=" + disk.path()}));
+  expect_last_save_failed(run.run());
+  expect_trained(run);
+  expect_told(run, "free, a checkpoint takes");
+  EXPECT_EQ(checkpoint_steps(disk.path()).size(), 1u);
+  expect_good(run, disk.path());
+}
+
+TEST(SaveFaults, TheOldestMakesRoomOnAFullDisk) {
+  const SmallDisk disk(Good::get().bytes * 13 / 5);
+  if (!disk.mounted()) GTEST_SKIP() << kNoMount;
+  const SavingRun run(0, saving({"checkpoint.keep=2", "checkpoint.dir=" + disk.path()}));
+  const RunResult r = run.run();
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  expect_trained(run);
+  expect_told(run, "free, a checkpoint takes");
+  EXPECT_NE(run.log().find("removed 1 of the oldest checkpoints to make room"), std::string::npos) << run.log();
+  EXPECT_EQ(checkpoint_steps(disk.path()).back(), kSteps);
+  expect_good(run, disk.path());
+}
+
+TEST(SaveFaults, AReadOnlyFolderIsToldAndTrainingGoesOn) {
+  const SmallDisk disk(Good::get().bytes * 50);
+  if (!disk.mounted()) GTEST_SKIP() << kNoMount;
+  const SavingRun run(0, saving({"train.steps=2000", "checkpoint.every=1", "checkpoint.keep=3", "checkpoint.dir=" + disk.path()}));
+  const std::unique_ptr<Job> job = run.start();
+  run.await_step(3);
+  ASSERT_TRUE(within(60, [&] { return disk.set_read_only(true); }));
+  ASSERT_TRUE(within(60, [&] { return !run.events("save_failed").empty(); }));
+  const int64_t last = checkpoint_steps(disk.path()).back(), then = run.metrics().back()["step"];
+  run.await_step(then + 3);
+  EXPECT_NO_THROW(checkpoint_content(checkpoint_path(disk.path(), last)));
+  expect_told(run, "Read-only file system");
+  ASSERT_TRUE(disk.set_read_only(false));
+  ASSERT_TRUE(within(60, [&] { return checkpoint_steps(disk.path()).back() > last; })) << "it saves again";
+  kill(job->pid(), SIGTERM);
+  EXPECT_EQ(job->wait().exit_code, 6);
+}
+
+TEST(SaveFaults, AFolderThatIsRemovedWhileTrainingIsMadeAgain) {
+  const SavingRun run(0, saving({"train.steps=400", "checkpoint.every=1"}));
+  const std::unique_ptr<Job> job = run.start();
+  for (int64_t step = 2; step < 40; step += 2) {
+    run.await_step(step);
+    std::error_code while_it_is_written;
+    fs::remove_all(run.checkpoints(), while_it_is_written);
+  }
+  const RunResult r = job->wait(240);
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(run.losses().size(), 400u);
+  EXPECT_EQ(run.latest(), 400);
+  EXPECT_NO_THROW(run.content(400));
+}
+
+TEST(SaveFaults, ASlowDiskDelaysTheNextSaveAndNotTheTraining) {
+  const SavingRun run(0, saving({"checkpoint.every=1"}));
+  const RunResult r = run.run(IoFault{.action = "sleep", .call = "write", .ms = 400});
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  expect_trained(run);
+  expect_good(run);
+  EXPECT_EQ(run.latest(), kSteps);
+  EXPECT_LT(run.events("save").size(), static_cast<size_t>(kSteps)) << "some steps passed while one was saved";
+  EXPECT_NE(run.log().find("has not ended after"), std::string::npos) << run.log();
+}
+
+// The calls of a hanging disk never return: the run ends all the same.
+TEST(SaveFaults, AHangingFsyncHoldsUpNeitherTheTrainingNorTheEnd) {
+  const SavingRun run(0, saving({"parallel.timeout_s=5"}));
+  const RunResult r = run.run(IoFault{.action = "hang", .call = "fsync", .at = 5});
+  expect_last_save_failed(r);
+  expect_trained(run);
+  EXPECT_NE(r.err.find("has not ended after 5"), std::string::npos) << r.err;
+  expect_good(run);
+  EXPECT_GT(run.latest(), 0);
+  EXPECT_EQ(run.run().exit_code, 0) << "the same command goes on when the disk is well again";
+  EXPECT_EQ(run.content(kSteps) == Good::get().content.at(kSteps), true);
+}
+
+TEST(SaveFaults, OneOfFourRanksCannotWrite) {
+  const SavingRun run(4, saving({"parallel.tp=2"}));
+  const RunResult r = run.run(IoFault{.action = "ENOSPC", .call = "write", .at = 3, .rank = 3});
+  EXPECT_EQ(r.exit_code, 4) << r.err;
+  EXPECT_EQ(run.losses().size(), static_cast<size_t>(kSteps));
+  expect_told(run, "rank 3: ");
+  EXPECT_GT(run.latest(), 0);
+  EXPECT_NO_THROW(run.content(run.latest()));
+  EXPECT_EQ(run.run().exit_code, 0);
+}
+
+}  // namespace
+}  // namespace hlat::test
