@@ -12,7 +12,7 @@ namespace hlat {
 namespace {
 
 constexpr double kGib = 1024.0 * 1024 * 1024;
-constexpr Fit kAnyHost{};
+const Fit kAnyHost{.device = "", .available = 1e15};
 
 TEST(SavePlan, BytesAreThoseThatAllRanksSave) {
   for (const Layout& layout : {Layout{}, Layout{.tp = 4, .precision = PrecisionKind::mixed}, Layout{.pp = 2, .tied = true},
