@@ -1,13 +1,12 @@
 #include "bench/step_bench.h"
 
-#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "bench/embedded_rows.h"
+#include "bench/median.h"
 #include "bench/peak.h"
-#include "data/embedded/corpus.h"
-#include "data/loader.h"
 #include "record/utilization.h"
 #include "runtime/assembly.h"
 #include "train/train_step.h"
@@ -16,33 +15,12 @@ namespace hlat {
 
 namespace {
 
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return (v[(v.size() - 1) / 2] + v[v.size() / 2]) / 2;
-}
-
 void scale(OpCost& c, double factor) {
   c.calls = static_cast<int64_t>(static_cast<double>(c.calls) * factor);
   c.flops *= factor;
   c.bytes *= factor;
   c.seconds *= factor;
 }
-
-// Rows of the embedded corpus for this rank.
-class EmbeddedRows : public BatchSource {
- public:
-  EmbeddedRows(const Config& config, const Mesh& mesh)
-      : corpus_(config.data.seed),
-        mixture_(single_source(corpus_)),
-        loader_(Lanes(mixture_, config.train.global_batch, config.train.seq_len),
-                part_of(config.train.global_batch, mesh.coord().dp, mesh.shape().dp), {}) {}
-  void read(int64_t first, Batch& batch) override { loader_.fill(first, batch); }
-
- private:
-  EmbeddedCorpus corpus_;
-  Mixture mixture_;
-  Loader loader_;
-};
 
 }  // namespace
 

@@ -35,27 +35,24 @@ size_t staging_bytes(const CheckpointConfig& config, size_t state_bytes, double 
 
 size_t Staging::rounded(size_t bytes) { return buffers_of(bytes) * buffer_of(bytes); }
 
-Staging::Staging(size_t bytes, CopyStream* copies) : buffer_bytes_(buffer_of(bytes)), copies_(copies) {
-  const size_t count = buffers_of(bytes);
-  all_.reserve(count);
-  free_.reserve(count);
-  for (size_t i = 0; i < count; ++i)
-    all_.push_back(copies_ != nullptr ? copies_->allocate_pinned(buffer_bytes_)
-                                      : static_cast<std::byte*>(::operator new(buffer_bytes_, kAlignment)));
-  free_ = all_;
+Staging::Staging(size_t bytes, CopyStream* copies) : buffer_bytes_(buffer_of(bytes)) {
+  for (size_t i = 0; i < buffers_of(bytes); ++i)
+    if (copies != nullptr)
+      all_.emplace_back(copies->allocate_pinned(buffer_bytes_), [copies](std::byte* p) { copies->free_pinned(p); });
+    else
+      all_.emplace_back(static_cast<std::byte*>(::operator new(buffer_bytes_, kAlignment)),
+                        [](std::byte* p) { ::operator delete(p, kAlignment); });
+  free_all();
 }
 
-Staging::~Staging() {
-  for (std::byte* buffer : all_)
-    if (copies_ != nullptr)
-      copies_->free_pinned(buffer);
-    else
-      ::operator delete(buffer, kAlignment);
+void Staging::free_all() {
+  free_.clear();
+  for (const Buffer& buffer : all_) free_.push_back(buffer.get());
 }
 
 void Staging::reopen() {
   const std::lock_guard lock(mutex_);
-  free_ = all_;
+  free_all();
   filled_.clear();
   closed_ = stopped_ = false;
 }

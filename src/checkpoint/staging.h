@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,7 +34,6 @@ class Staging {
 
   // Takes rounded(bytes). copies: for pinned memory; null for plain memory. Must outlive this.
   Staging(size_t bytes, CopyStream* copies);
-  ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
@@ -52,9 +52,11 @@ class Staging {
   bool stopped() const;
 
  private:
+  using Buffer = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
+  void free_all();
+
   size_t buffer_bytes_;
-  CopyStream* copies_;
-  std::vector<std::byte*> all_;
+  std::vector<Buffer> all_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::byte*> free_;

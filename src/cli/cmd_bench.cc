@@ -1,4 +1,4 @@
-// hlat bench: how fast a step is on this machine, where its time goes, and how fast data is read.
+// hlat bench: how fast a step is on this machine, where its time goes, how fast data is read, and what saves cost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "base/json_text.h"
 #include "bench/data_bench.h"
+#include "bench/save_bench.h"
 #include "bench/step_bench.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
@@ -29,9 +30,11 @@ struct Args {
   bool json = false;
 };
 
-void run(const Args& args, bool per_op) {
+// Body(config, backend, session) on all ranks, with a micro-batch that fits.
+template <class Body>
+void on_ranks(const ConfigArgs& args, const Body& body) {
   const Launch launch = this_launch();
-  const Config given = with_ranks(args.config.load().config, launch.ranks);
+  const Config given = with_ranks(args.load().config, launch.ranks);
   const auto too_long = [](const std::string& words) {
     print_err(fmt::format("hlat: {}\n", words));
     std::_Exit(kFault);
@@ -42,14 +45,52 @@ void run(const Args& args, bool per_op) {
   start.finish();
   run_on_ranks(session, given, 0, [&] {
     const auto backend = make_backend(given.device, session.place());
-    const Config config = with_micro_batch(given, *backend, session.world(), session.local_ranks());
-    const StepBench bench = bench_step(config, *backend, session.world(), session.local_ranks(), args.steps, per_op);
+    body(with_micro_batch(given, *backend, session.world(), session.local_ranks()), *backend, session);
+  });
+}
+
+void run(const Args& args, bool per_op) {
+  on_ranks(args.config, [&](const Config& config, Backend& backend, const Session& session) {
+    const StepBench bench = bench_step(config, backend, session.world(), session.local_ranks(), args.steps, per_op);
     if (session.rank() != 0) return;
     if (args.json)
       print_out(fmt::format("{}\n", json_text(bench_json(config, bench), 2)));
     else
       print_out(bench_text(config, bench));
   });
+}
+
+struct SaveArgs {
+  ConfigArgs config;
+  SaveBenchOptions options;
+  std::string dir = ".";
+  bool json = false;
+};
+
+void run_save(const SaveArgs& args) {
+  on_ranks(args.config, [&](const Config& config, Backend& backend, const Session& session) {
+    SaveBenchOptions options = args.options;
+    options.dir = args.dir;
+    const SaveBench bench = bench_save(config, backend, session.world(), session.local_ranks(), options);
+    if (session.rank() != 0) return;
+    if (args.json)
+      print_out(fmt::format("{}\n", json_text(save_bench_json(bench), 2)));
+    else
+      print_out(save_bench_text(bench));
+  });
+}
+
+void add_save_bench(CLI::App& bench) {
+  const auto args = std::make_shared<SaveArgs>();
+  CLI::App* command = bench.add_subcommand("save", "what a save adds to the steps that go on meanwhile, and its rate against the disk's");
+  add_config_args(*command, args->config, "hlat bench save --config configs/llama-134m.yaml --dir /data");
+  command->add_option("--saves", args->options.saves, "measured saves, after one for warming up")->check(within(1, 10000))->type_name("N");
+  command->add_option("--steps", args->options.steps, "steps that a save has; default: as many as it takes, and one more")
+      ->check(within(1, 1000000))
+      ->type_name("N");
+  command->add_option("--dir", args->dir, "a folder on the disk to measure; what is written there is removed")->type_name("DIR");
+  command->add_flag("--json", args->json, "print one JSON object");
+  command->callback([args] { run_save(*args); });
 }
 
 struct DataArgs {
@@ -95,6 +136,7 @@ void add_bench_command(CLI::App& app) {
   add_data_bench(*bench);
   add("step", "tokens/s, MFU and memory of the training step", false);
   add("ops", "the matmul rate of this machine, and every op of the step with its time and rate", true);
+  add_save_bench(*bench);
 }
 
 }  // namespace hlat

@@ -88,7 +88,7 @@ void run(const Args& args) {
     print_out(fmt::format("{}\n", json_text(j, 2)));
     return;
   }
-  print_out(fmt::format("{}\n{}{}", plan_table(config, plans), chooses ? micro_batch_text(config) + "\n" : "",
+  print_out(fmt::format("{}\n{}{}", plan_table(config, plans, fit), chooses ? micro_batch_text(config) + "\n" : "",
                         fit_text(config, plans, fit, target)));
   for (const std::string& text : warnings) print_out(fmt::format("warning: {}\n", text));
 }

@@ -13,6 +13,7 @@
 #include "base/json_text.h"
 #include "base/machine.h"
 #include "bench/peak.h"
+#include "checkpoint/staging.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "cli/config_warnings.h"
@@ -72,12 +73,12 @@ RunFolder* open_folder(const Config& given, const Config& config, const StartPoi
 
 // What rank 0 tells before the first step.
 void introduce(const Config& given, const Config& config, const Session& session, const std::string& machine,
-               const std::vector<RankPlan>& stages, double peak, const Dataset& data, RunFolder* folder) {
+               const std::vector<RankPlan>& stages, const Fit& fit, double peak, const Dataset& data, RunFolder* folder) {
   const RankPlan& plan = fullest(stages);
   folder->log().info("{}", machine);
   folder->log().info("measured matmul rate {} FLOP/s{}", format_count(peak), plan.mesh.ranks() > 1 ? " on rank 0" : "");
   if (given.train.micro_batch == 0) folder->log().info("{}", micro_batch_text(config));
-  folder->log().info("plan\n{}", plan_table(config, stages));
+  folder->log().info("plan\n{}", plan_table(config, stages, fit));
   folder->log().info("data\n{}", data.describe());
   for (const std::string& text : data.warnings()) folder->log().warn("{}", text);
   for (const std::string& text : config_warnings(config)) folder->log().warn("{}", text);
@@ -130,15 +131,14 @@ TrainState start_run(StartPoint& from, const Config& config, PlacedModel& model,
 }
 
 // Saves of a run; none where its config asks for none. Collective.
-std::unique_ptr<Saver> make_saver(const Config& config, const StartPoint& from, Backend& backend, const Session& session, RunGuard& guard,
-                                  TrainSetup& setup) {
-  if (!RunSaves::wanted(config.checkpoint)) return nullptr;
+std::unique_ptr<Saver> make_saver(const Config& config, size_t staging, const StartPoint& from, Backend& backend, const Session& session,
+                                  RunGuard& guard, TrainSetup& setup) {
+  if (!saves_anything(config.checkpoint)) return nullptr;
   Comm& world = session.world();
   std::unique_ptr<Comm> commit = world.size() > 1 ? world.split(0, world.rank(), "checkpoint") : nullptr;
   const Mesh& mesh = setup.model.mesh();
   const ParamStore& params = setup.model.executor().params();
-  const SaveOptions options{.staging_bytes = Saver::state_bytes(params, mesh.coord().dp, mesh.shape().dp),
-                            .max_wait_s = static_cast<double>(config.checkpoint.max_wait_s)};
+  const SaveOptions options{.staging_bytes = staging, .max_wait_s = static_cast<double>(config.checkpoint.max_wait_s)};
   auto saver = std::make_unique<Saver>(params, setup.model.device(), mesh.coord().dp, mesh.shape().dp, std::move(commit), options);
   setup.saves.emplace(SavesSetup{.saver = *saver,
                                  .checkpoints = checkpoint_dir(config),
@@ -222,6 +222,7 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   Assembly assembly(config, *backend, session.world(), session.local_ranks());
   assembly.connect();
   check_fit(config, assembly, session.world(), session.host());
+  const Fit fit = assembly.fit();
   std::vector<RankPlan> stages;
   if (leads) stages = plan_stages(config, assembly.target());
   start.begin("opening the run folder");
@@ -233,14 +234,15 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   setup.notes = [&] { return backend->take_kernel_notes(); };
   std::optional<Progress> progress;
   if (leads) {
-    introduce(given, config, session, assembly.describe(), stages, peak, *data, folder);
+    introduce(given, config, session, assembly.describe(), stages, fit, peak, *data, folder);
     for (const std::string& line : kernels) folder->log().info("{}", line);
     setup.folder = folder;
     setup.progress = &progress.emplace(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
   }
   start.begin(from.kind == StartKind::anew ? "making the initial weights" : "loading the checkpoint");
   TrainState state = start_run(from, config, setup.model, session, threads, folder);
-  const std::unique_ptr<Saver> saver = make_saver(config, from, *backend, session, guard, setup);
+  const std::unique_ptr<Saver> saver =
+      make_saver(config, fit.lines(config, assembly.plan()).staging, from, *backend, session, guard, setup);
   start.begin("the first step");
   return train_to_end(args, config, setup, state, saver.get(), guard);
 }

@@ -9,6 +9,7 @@
 
 #include "base/machine.h"
 #include "base/rng.h"
+#include "checkpoint/staging.h"
 #include "cli/exit_code.h"
 #include "cli/print.h"
 #include "cli/ranks.h"
@@ -149,7 +150,7 @@ void RunGuard::answer(const EndSignals::Signal& signal) {
     print_err(fmt::format("hlat: {}step {}: {}\n", where(launch_), at, reason));
     return;  // the step under way waits for a rank that is gone: the launcher's next signal ends this one
   }
-  const bool saves = RunSaves::wanted(config_.checkpoint);
+  const bool saves = saves_anything(config_.checkpoint);
   if (saves) start_grace(signal.number);
   if (launch_.rank != 0) return;
   journal_->signal(at, what);

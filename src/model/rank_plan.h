@@ -24,7 +24,8 @@ struct RankPlan {
   MemoryPlan memory;
   Cost cost;
   std::vector<AxisTraffic> traffic;
-  size_t host_bytes = 0;  // of the host's memory for communication, where the regions lie on a device
+  size_t host_bytes = 0;   // of the host's memory for communication, where the regions lie on a device
+  size_t saved_bytes = 0;  // of state that this rank puts into a checkpoint
   MeshShape mesh;
   MeshCoord coord;
   int64_t parameters = 0;      // of the whole model

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/null/null_backend.h"
+#include "checkpoint/saver.h"
 #include "comm/null_comm.h"
 #include "eval/validation.h"
 #include "model/placed_model.h"
@@ -27,6 +28,7 @@ RankPlan dry_run(const Config& config, const PlanTarget& target, int rank) {
   plan.cost = model.ops().cost();
   plan.traffic = traffic_of(mesh);
   plan.host_bytes = mesh.host_bytes();
+  if (trains) plan.saved_bytes = Saver::state_bytes(model.executor().params(), mesh.coord().dp, mesh.shape().dp);
   plan.mesh = mesh.shape();
   plan.coord = mesh.coord();
   plan.parameters = parameter_count(config.model);

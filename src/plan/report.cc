@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "parallel/mesh.h"
+#include "plan/save_plan.h"
 
 namespace hlat {
 
@@ -61,6 +62,7 @@ std::string host_text(const HostLines& lines) {
   std::string s = fmt::format("host memory outside the regions: process {}", format_bytes(lines.process));
   if (lines.loader > 0) s += fmt::format(", rows that the loader has ready {}", format_bytes(lines.loader));
   if (lines.communication > 0) s += fmt::format(", communication {}", format_bytes(lines.communication));
+  if (lines.staging > 0) s += fmt::format(", checkpoint staging {}", format_bytes(lines.staging));
   return s + "\n";
 }
 
@@ -107,7 +109,7 @@ std::string mesh_text(const Config& config) {
   return s;
 }
 
-std::string plan_table(const Config& config, const std::vector<RankPlan>& stages) {
+std::string plan_table(const Config& config, const std::vector<RankPlan>& stages, const Fit& fit) {
   const RankPlan& plan = fullest(stages);
   std::string s = fmt::format("{} parameters, {} layers x {}, {} tokens per ", format_count(static_cast<double>(plan.parameters)),
                               config.model.layers, config.model.hidden, plan.tokens);
@@ -120,7 +122,8 @@ std::string plan_table(const Config& config, const std::vector<RankPlan>& stages
   s += "\n";
   if (stages.size() > 1) s += stage_table(stages);
   s += region_table(plan, stages.size() > 1);
-  s += host_text(host_lines(config, plan));
+  s += host_text(fit.lines(config, plan));
+  s += save_text(save_plan(config, plan, fit));
   s += "\nlargest entries at the peak\n";
   for (const PeakEntry& e : largest(plan.memory, 10))
     s += fmt::format("  {:<10} {:>12}  {}{}\n", name_of(e.region), format_bytes(e.bytes), e.label,
@@ -186,10 +189,12 @@ nlohmann::ordered_json plan_json(const Config& config, const std::vector<RankPla
   j["pp"] = plan.mesh.pp;
   j["dp"] = plan.mesh.dp;
   j["bytes"] = bytes_json(plan.memory);  // of the fullest stage
-  const HostLines host = host_lines(config, plan);
+  const HostLines host = fit.lines(config, plan);
   j["host_bytes"] = host.communication;
   j["loader_bytes"] = host.loader;
   j["process_bytes"] = host.process;
+  j["staging_bytes"] = host.staging;
+  j["checkpoint"] = save_json(save_plan(config, plan, fit));
   for (const RankPlan& p : stages) {
     nlohmann::ordered_json stage{{"stage", p.coord.pp}, {"bytes", bytes_json(p.memory)}, {"executed_flops_per_rank", p.executed_flops()}};
     for (const AxisTraffic& a : p.traffic)

@@ -48,8 +48,6 @@ RunSaves::RunSaves(const Config& config, const SavesSetup& setup, int64_t start,
 
 RunSaves::~RunSaves() = default;
 
-bool RunSaves::wanted(const CheckpointConfig& c) { return c.every > 0 || c.minutes > 0 || c.at_end || c.weights_every_tokens > 0; }
-
 void RunSaves::tell(const std::string& text, bool problem) const {
   if (leads_ && setup_.tell) setup_.tell({text, problem, saved_});
 }

@@ -46,8 +46,6 @@ class RunSaves {
   RunSaves(const RunSaves&) = delete;
   RunSaves& operator=(const RunSaves&) = delete;
 
-  static bool wanted(const CheckpointConfig& config);  // whether a run of it ever saves
-
   void before_update(int bucket) { setup_.saver.before_update(bucket); }
   void collect(StepMetrics* metrics = nullptr);  // what became of a save that ended; into the record of a step
   bool busy() const { return setup_.saver.busy(); }

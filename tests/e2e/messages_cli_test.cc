@@ -85,6 +85,7 @@ TEST(CliMessages, HelpFitsAScreenAndHasAnExample) {
                                                           {"bench", "step"},
                                                           {"bench", "ops"},
                                                           {"bench", "data"},
+                                                          {"bench", "save"},
                                                           {"data", "inspect"},
                                                           {"data", "sample"},
                                                           {"data", "tokenize"}};

@@ -204,6 +204,20 @@ TEST(CliBench, ReportsTheStepForMachines) {
   EXPECT_EQ(j["planned_bytes"], j["used_bytes"]);
 }
 
+TEST(CliBench, SaveComparesStepsWithAndWithoutASaveAndLeavesNothing) {
+  const TempDir dir;
+  const RunResult r = run_binary({"bench", "save", "--config", kNano, "--saves", "2", "--steps", "1", "--dir", dir.path(), "--json",
+                                  "device.threads=1", "train.global_batch=2", "train.micro_batch=2"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const json j = json::parse(r.out);
+  EXPECT_EQ(j["saves"], 2);
+  EXPECT_EQ(j["steps"], 1);
+  EXPECT_EQ(j["bytes"], j["rank_bytes"]);
+  for (const char* key : {"step_s", "save_s", "alone_s", "plain_s", "copy_s", "share_of_plain"}) EXPECT_GT(j[key].get<double>(), 0) << key;
+  EXPECT_FALSE(j["limited_by"].get<std::string>().empty());
+  EXPECT_TRUE(fs::is_empty(dir.path()));
+}
+
 TEST(CliBench, ListsEveryOpOfTheStep) {
   const RunResult r = run_binary({"bench", "ops", "--config", kNano, "--steps", "1", "device.threads=1"});
   ASSERT_EQ(r.exit_code, 0) << r.err;
