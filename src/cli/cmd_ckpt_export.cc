@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "cli/work_shown.h"
 #include "config/saved.h"
 #include "data/tokenizer/tokenizer.h"
+#include "param/param_names.h"
 
 namespace hlat {
 namespace {
@@ -39,7 +41,7 @@ Config saved_config(const CheckpointReader& reader) {
   for (const std::string& key : saved.unknown)
     if (key.starts_with("model."))
       fail<UsageError>("{}: its config has {}, which this version of hlat does not know", reader.folder().string(), key);
-  const auto embedding = reader.index().find(StateKind::weight, "embedding");
+  const auto embedding = reader.index().find(StateKind::weight, kEmbeddingName);
   if (saved.config.model.vocab == 0 && embedding)  // auto
     saved.config.model.vocab = reader.index().tensors[static_cast<size_t>(*embedding)].shape[0];
   return saved.config;
@@ -47,7 +49,10 @@ Config saved_config(const CheckpointReader& reader) {
 
 std::vector<TokenizerFile> find_tokenizer(const CheckpointReader& reader, const std::string& configured, std::vector<std::string>& notes) {
   std::vector<TokenizerFile> files = tokenizer_files_in(reader.folder() / kTokenizerFolder);
-  if (files.empty()) files = tokenizer_files_of(configured);
+  if (tokenizer_to_load(files).empty())
+    for (TokenizerFile& more : tokenizer_files_of(configured))
+      if (std::none_of(files.begin(), files.end(), [&](const TokenizerFile& f) { return f.name == more.name; }))
+        files.push_back(std::move(more));
   if (tokenizer_to_load(files).empty())
     notes.push_back(configured.empty() ? "there is no tokenizer to export: the run named none"
                                        : fmt::format("there is no tokenizer to export: data.tokenizer {} is not there", configured));

@@ -30,8 +30,9 @@ std::string config_lines(const Args& args, const ImportResult& result) {
   for (const auto& [key, value] : to_json(result.config)["model"].items())
     if (key != "preset") text += fmt::format("  {}: {}\n", key, value.is_string() ? value.get<std::string>() : json_text(value));
   text += fmt::format("train: {{seq_len: {}}}  # at most\n", result.config.train.seq_len);
-  if (!result.tokenizer.empty()) text += fmt::format("data: {{tokenizer: {}}}\n", result.tokenizer.string());
-  return text + fmt::format("checkpoint: {{init_from: {}}}\n", args.parent);
+  const auto quoted = [](const std::string& path) { return json_text(nlohmann::json(path)); };
+  if (!result.tokenizer.empty()) text += fmt::format("data: {{tokenizer: {}}}\n", quoted(result.tokenizer.string()));
+  return text + fmt::format("checkpoint: {{init_from: {}}}\n", quoted(args.parent));
 }
 
 void print_result(const Args& args, const ImportResult& result) {

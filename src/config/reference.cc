@@ -1,5 +1,7 @@
 #include "config/reference.h"
 
+#include <set>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,15 +19,31 @@ std::string default_text(const Field& f) {
   return text.empty() ? "none" : fmt::format("`{}`", text);
 }
 
-// The preset table: one row per preset, one column per key of the model.
+// Keys of the model that a preset has another value of than its default.
+std::set<std::string_view> keys_of_presets() {
+  std::set<std::string_view> keys;
+  Config defaults;
+  const std::vector<Field> fields = all_fields(defaults);
+  for (const std::string_view name : preset_names()) {
+    Config c;
+    c.model = *find_preset(name);
+    const std::vector<Field> own = all_fields(c);
+    for (size_t i = 0; i < fields.size(); ++i)
+      if (fields[i].section == "model" && text_of(own[i]) != text_of(fields[i])) keys.insert(fields[i].leaf);
+  }
+  return keys;
+}
+
+// The preset table: one row per preset, one column per key that a preset sets.
 std::string preset_table() {
   std::string text;
+  const std::set<std::string_view> keys = keys_of_presets();
   for (const std::string_view name : preset_names()) {
     Config c;
     c.model = *find_preset(name);
     std::string head, rule, row;
     for (const Field& f : all_fields(c)) {
-      if (f.section != "model") continue;
+      if (f.section != "model" || !keys.contains(f.leaf)) continue;
       head += fmt::format("| {} ", f.leaf);
       rule += "|---";
       row += fmt::format("| {} ", text_of(f));
@@ -86,7 +104,7 @@ std::string config_reference() {
     }
     text += notes_of(s.name, defaults);
   }
-  return text + "\n## Presets\n\nWhat `model.preset` stands for.\n\n" + preset_table();
+  return text + "\n## Presets\n\nWhat `model.preset` stands for; the other keys of the model have their defaults.\n\n" + preset_table();
 }
 
 std::string config_keys(const std::string& section_or_key) {

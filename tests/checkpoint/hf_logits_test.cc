@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/bf16.h"
-#include "checkpoint/checkpoint_reader.h"
+#include "checkpoint/hf/hf_tensors.h"
+#include "checkpoint/load_state.h"
 #include "support/hf_folder.h"
 #include "support/real_run.h"
 
@@ -22,19 +22,7 @@ class ImportedRun {
   explicit ImportedRun(const std::filesystem::path& folder, const TestDevice& on = cpu_device())
       : result_(import_hf(folder, dir_.path("imported"), {.hlat = "test"})), run_(one_row(result_.config), on) {
     CheckpointReader reader(result_.checkpoint);
-    const ParamStore& params = run_.executor().params();
-    EXPECT_EQ(static_cast<size_t>(params.size()), reader.index().tensors.size());
-    for (ParamId id = 0; id < params.size(); ++id) {
-      const auto tensor = reader.index().find(StateKind::weight, params.spec(id).name);
-      if (!tensor) throw std::runtime_error("no tensor " + params.spec(id).name);
-      const SavedTensor& saved = reader.index().tensors[static_cast<size_t>(*tensor)];
-      EXPECT_EQ(saved.shape, params.weight(id).shape) << saved.name;
-      std::vector<std::byte> bytes(static_cast<size_t>(saved.shape.numel()) * size_of(saved.dtype));
-      reader.read(*tensor, 0, saved.shape.numel(), bytes.data());
-      std::vector<float> values(static_cast<size_t>(saved.shape.numel()));
-      convert_values(safetensors_name(saved.dtype), bytes.data(), DType::f32, values.data(), saved.shape.numel());
-      run_.device().upload(params.weight(id), values.data());
-    }
+    load_state(reader, run_.executor().params(), run_.model().mesh(), run_.device(), LoadWhat::weights, 1);
   }
   Executor& executor() { return run_.executor(); }
   const ImportResult& result() const { return result_; }
@@ -70,6 +58,24 @@ TEST_P(HfLogits, AreThoseOfTransformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, HfLogits, ::testing::ValuesIn(test_devices()), [](const auto& p) { return p.param.name; });
+
+// An import keeps the names of the model's own parameters.
+TEST(HfImport, TensorsAreThoseOfTheModel) {
+  for (const bool tied : {false, true}) {
+    Config config = tiny_config();
+    config.model.tied = tied;
+    RealRun run(config);
+    const ParamStore& params = run.executor().params();
+    const std::vector<HfTensor> tensors = hf_tensors(config.model);
+    ASSERT_EQ(static_cast<size_t>(params.size()), tensors.size());
+    for (const HfTensor& t : tensors) {
+      bool found = false;
+      for (ParamId id = 0; id < params.size(); ++id)
+        found = found || (params.spec(id).name == t.tensor.name && params.weight(id).shape == t.tensor.shape);
+      EXPECT_TRUE(found) << t.tensor.name;
+    }
+  }
+}
 
 TEST(HfImport, Stories260KRepeatsItsGreedyText) {
   const std::filesystem::path folder = HLAT_SOURCE_DIR "/../shared/data/weights/stories260K_hf";

@@ -51,8 +51,8 @@ class Starter {
       for (const Tensor& t : {b.weight, b.m, b.v, b.master})
         if (t.defined()) model_.ops().fill(t, 77);
     StartPoint from = find_start(config_, false, world_);
-    const TrainState state = load_start(from, config_, model_, backend_, world_, 2, [](const std::string&, bool) {});
-    Started started{.step = state.step, .position = state.data ? state.data->save() : ""};
+    const TrainState state = load_start(from, config_, model_, world_, 2, [](const std::string&, bool) {});
+    Started started{.step = state.step, .state = {}, .position = state.data ? state.data->save() : ""};
     for (const StatePiece& p : state_pieces(params(), 0, 1, Rows::all))
       started.state.append(static_cast<const char*>(p.tensor.data), p.tensor.bytes());
     return started;

@@ -9,7 +9,7 @@ namespace hlat::test {
 namespace {
 
 Job::Words endless(const Job::Words& more = {}) {
-  Job::Words words = {"train.steps=1000000"};
+  Job::Words words = {"train.steps=1000000", "checkpoint.every=0", "checkpoint.at_end=false"};  // what saves: save_signals_test.cc
   words.insert(words.end(), more.begin(), more.end());
   return tiny_run(words);
 }

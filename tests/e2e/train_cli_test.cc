@@ -83,7 +83,7 @@ TEST(CliTrain, AnEarlierRunIsKept) {
   const TempDir dir;
   ASSERT_EQ(run_binary(short_run(dir.path("run"))).exit_code, 0);
   const std::string before = slurp(dir.path("run/metrics.jsonl"));
-  ASSERT_EQ(run_binary(short_run(dir.path("run"), {"run.seed=7"})).exit_code, 0);
+  ASSERT_EQ(run_binary(short_run(dir.path("run"), {"run.seed=7", "--fresh"})).exit_code, 0);
   EXPECT_EQ(slurp(dir.path("run/previous_1/metrics.jsonl")), before);
   EXPECT_NE(slurp(dir.path("run/metrics.jsonl")), before);
 }

@@ -10,6 +10,7 @@
 #include "checkpoint/hf/hf_weights.h"
 #include "checkpoint/hf/new_folder.h"
 #include "checkpoint/safetensors.h"
+#include "checkpoint/state_source.h"
 
 namespace hlat {
 namespace fs = std::filesystem;
@@ -90,12 +91,12 @@ class Writer {
 
  private:
   void elements(NewFile& file, const Item& item) {
-    const std::string_view type = safetensors_name(reader_.index().tensors[static_cast<size_t>(item.tensor)].dtype);
+    const DType type = reader_.index().tensors[static_cast<size_t>(item.tensor)].dtype;
     for (int64_t first = 0; first < item.part.count(); first += kAtOnce) {
       const int64_t n = std::min(kAtOnce, item.part.count() - first);
       const size_t bytes = static_cast<size_t>(n) * size_of(options_.dtype);
       reader_.read(item.tensor, item.part.first + first, n, saved_.data());
-      convert_values(type, saved_.data(), options_.dtype, out_.data(), n);
+      convert_elements(out_.data(), options_.dtype, saved_.data(), type, n);
       file.write(out_.data(), bytes);
       if (options_.progress) options_.progress(bytes, all_);
     }

@@ -3,6 +3,8 @@
 #include <functional>
 #include <numeric>
 
+#include "param/param_names.h"
+
 namespace hlat {
 
 namespace {
@@ -33,7 +35,7 @@ int64_t HfPart::count() const { return std::accumulate(shape.begin(), shape.end(
 
 std::vector<HfTensor> hf_tensors(const ModelConfig& m) {
   const int64_t q = m.heads * m.head_dim(), kv = m.kv() * m.head_dim();
-  std::vector<HfTensor> all = {matrix("embedding", m.hidden, {{kHfEmbedding, m.vocab}})};
+  std::vector<HfTensor> all = {matrix(std::string(kEmbeddingName), m.hidden, {{kHfEmbedding, m.vocab}})};
   for (int64_t i = 0; i < m.layers; ++i) {
     const std::string ours = fmt::format("layers.{}.", i), theirs = "model." + ours;
     const std::string attention = theirs + "self_attn.", mlp = theirs + "mlp.";
@@ -46,7 +48,7 @@ std::vector<HfTensor> hf_tensors(const ModelConfig& m) {
     all.push_back(matrix(ours + "mlp.down", m.ffn, {{mlp + "down_proj.weight", m.hidden}}));
   }
   all.push_back(vector("head.norm", m.hidden, "model.norm.weight"));
-  if (!m.tied) all.push_back(matrix("head.output", m.hidden, {{kHfHead, m.vocab}}));
+  if (!m.tied) all.push_back(matrix(std::string(kHeadName), m.hidden, {{kHfHead, m.vocab}}));
   return all;
 }
 

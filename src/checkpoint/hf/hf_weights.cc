@@ -12,10 +12,10 @@
 #include <set>
 #include <vector>
 
-#include "base/bf16.h"
 #include "base/error.h"
 #include "base/f16.h"
 #include "base/file.h"
+#include "checkpoint/state_source.h"
 
 namespace hlat {
 namespace fs = std::filesystem;
@@ -50,21 +50,16 @@ void check_shard_name(const fs::path& index, const std::string& name) {
     fail<UsageError>("{}: names '{}' as a shard; shards are safetensors files in the folder itself", index.string(), name);
 }
 
-template <class From>
-void convert(const From* from, DType as, void* to, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    From value;
-    std::memcpy(&value, from + i, sizeof value);  // files have no alignment
-    float wide = 0;
-    if constexpr (std::is_same_v<From, float>)
-      wide = value;
-    else
-      wide = to_float(value);
-    if (as == DType::f32)
-      static_cast<float*>(to)[i] = wide;
-    else
-      static_cast<bf16*>(to)[i] = to_bf16(wide);
+// The elements of a file are F32, BF16 or F16.
+void convert(std::string_view type, const std::byte* from, DType as, void* to, int64_t count) {
+  if (type != "F16") return convert_elements(to, as, from, type == "F32" ? DType::f32 : DType::bf16, count);
+  std::vector<float> wide(static_cast<size_t>(count));
+  for (size_t i = 0; i < wide.size(); ++i) {
+    f16 value;
+    std::memcpy(&value, from + i * sizeof value, sizeof value);
+    wide[i] = to_float(value);
   }
+  convert_elements(to, as, wide.data(), DType::f32, count);
 }
 
 }  // namespace
@@ -72,18 +67,6 @@ void convert(const From* from, DType as, void* to, int64_t count) {
 bool is_weight_type(std::string_view type) { return type == "F32" || type == "BF16" || type == "F16"; }
 
 std::string_view safetensors_name(DType dtype) { return dtype == DType::bf16 ? "BF16" : "F32"; }
-
-void convert_values(std::string_view from_type, const void* from, DType as, void* to, int64_t count) {
-  HLAT_CHECK((as == DType::f32 || as == DType::bf16) && is_weight_type(from_type), "{} as {}", from_type, name_of(as));
-  if (from_type == safetensors_name(as))
-    std::memcpy(to, from, static_cast<size_t>(count) * size_of(as));
-  else if (from_type == "F32")
-    convert(static_cast<const float*>(from), as, to, count);
-  else if (from_type == "BF16")
-    convert(static_cast<const bf16*>(from), as, to, count);
-  else
-    convert(static_cast<const f16*>(from), as, to, count);
-}
 
 std::string read_small_file(const fs::path& path, uint64_t max_bytes) {
   std::error_code error;
@@ -130,6 +113,8 @@ void HfWeights::open_shards(const fs::path& index) {
 }
 
 void HfWeights::add(const fs::path& path) {
+  std::error_code unknown;
+  if (!fs::is_regular_file(path, unknown)) fail<UsageError>("{} is missing", path.string());
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) fail_storage(errno, "cannot open " + path.string());
   files_.push_back({.path = path, .fd = fd});
@@ -149,7 +134,8 @@ const HfWeights::Entry* HfWeights::find(const std::string& name) const {
 void HfWeights::read(const Entry& e, int64_t first, int64_t count, DType as, void* to) const {
   constexpr int64_t kAtOnce = 1 << 18;  // elements
   const uint64_t item = safetensors_item_bytes(e.tensor.dtype);
-  HLAT_CHECK(first >= 0 && count >= 0 && static_cast<uint64_t>(first + count) * item <= e.tensor.end - e.tensor.begin,
+  HLAT_CHECK(is_weight_type(e.tensor.dtype) && first >= 0 && count >= 0 &&
+                 static_cast<uint64_t>(first + count) * item <= e.tensor.end - e.tensor.begin,
              "elements {} + {} of {}", first, count, e.tensor.name);
   const File& file = files_[e.file];
   std::vector<std::byte> buffer(static_cast<size_t>(std::min(count, kAtOnce)) * item);
@@ -164,7 +150,7 @@ void HfWeights::read(const Entry& e, int64_t first, int64_t count, DType as, voi
       if (got == 0) fail<UsageError>("{}: ends at byte {}: it was cut while it was read", file.path.string(), at);
       done += static_cast<size_t>(got);
     }
-    convert_values(e.tensor.dtype, buffer.data(), as, static_cast<std::byte*>(to) + static_cast<size_t>(begin) * size_of(as), n);
+    convert(e.tensor.dtype, buffer.data(), as, static_cast<std::byte*>(to) + static_cast<size_t>(begin) * size_of(as), n);
   }
 }
 

@@ -49,9 +49,6 @@ class HfWeights {
 // Whether read() takes tensors of this type.
 bool is_weight_type(std::string_view safetensors_type);
 
-// Elements from one type to another: the same type as they are, to bf16 to the nearest, ties to even.
-void convert_values(std::string_view from_type, const void* from, DType as, void* to, int64_t count);
-
 // The safetensors name of one of our types.
 std::string_view safetensors_name(DType dtype);
 

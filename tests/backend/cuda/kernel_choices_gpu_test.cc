@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include <algorithm>
 #include <filesystem>
 #include <thread>
@@ -18,7 +20,7 @@ std::unique_ptr<Backend> gpu_with_cache([[maybe_unused]] const std::string& cach
 #ifdef HLAT_HAVE_CUDA
   if (cuda_device_count() > 0) return std::make_unique<CudaBackend>(CudaOptions{.cache_dir = cache});
 #endif
-  return nullptr;
+  throw std::runtime_error("this build has no CUDA backend");
 }
 
 constexpr AttentionShape kShape{.batch = 1, .seq = 256, .heads = 4, .kv_heads = 2, .head_dim = 64};
