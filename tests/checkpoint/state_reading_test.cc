@@ -16,7 +16,7 @@ constexpr int64_t kRows = 5000, kColumns = 1030, kFirst = 7, kWidth = 1000;
 // Exact in bf16.
 float value_of(int64_t element) { return static_cast<float>(element * 7 % 251); }
 
-// A checkpoint of one matrix, in files of a MiB.
+// A checkpoint of one matrix, a file for each piece.
 std::filesystem::path write_matrix(const std::string& parent, DType type) {
   CheckpointIndex index;
   index.content = CheckpointContent::weights;
@@ -54,8 +54,8 @@ TEST(StateReading, AFileThatIsCutEndsAllThreads) {
   const test::TempDir dir;
   const std::filesystem::path folder = write_matrix(dir.path(), DType::f32);
   CheckpointReader reader(folder);
-  ASSERT_GT(reader.index().files.size(), 8u);
-  std::filesystem::resize_file(folder / reader.index().files[5].name, 5000);
+  ASSERT_GT(reader.index().files.size(), 3u) << "a file for each piece";
+  std::filesystem::resize_file(folder / reader.index().files[2].name, 5000);
   HostMemory memory;
   const Tensor all = memory.zeros(DType::f32, {kRows * kColumns});
   EXPECT_THROW(read_tensors(reader, {{all, 0, {}}}, backend.device(), 4), DamagedCheckpoint);
