@@ -26,8 +26,9 @@ struct Args {
 
 // The keys that a run has to have to start with these weights.
 std::string config_lines(const Args& args, const ImportResult& result) {
+  const nlohmann::ordered_json config = to_json(result.config);
   std::string text = "model:\n";
-  for (const auto& [key, value] : to_json(result.config)["model"].items())
+  for (const auto& [key, value] : config["model"].items())
     if (key != "preset") text += fmt::format("  {}: {}\n", key, value.is_string() ? value.get<std::string>() : json_text(value));
   text += fmt::format("train: {{seq_len: {}}}  # at most\n", result.config.train.seq_len);
   const auto quoted = [](const std::string& path) { return json_text(nlohmann::json(path)); };
