@@ -106,8 +106,12 @@ std::vector<fs::path> checkpoint_folders(const std::string& given) {
   check_folder(given);
   const fs::path path(given);
   std::vector<fs::path> found;
+  const auto is_known = [&](const fs::path& folder) {
+    std::error_code error;
+    return std::any_of(found.begin(), found.end(), [&](const fs::path& other) { return fs::equivalent(folder, other, error); });
+  };
   for (const fs::path& folder : {path, path / kCheckpointsName, configured_folder(path), path / kWeightsName})
-    if (!folder.empty() && (!checkpoint_steps(folder).empty() || !leftovers(folder).empty())) found.push_back(folder);
+    if (!folder.empty() && (!checkpoint_steps(folder).empty() || !leftovers(folder).empty()) && !is_known(folder)) found.push_back(folder);
   if (found.empty()) fail_without(given);
   return found;
 }

@@ -21,7 +21,7 @@ TEST(CliMessages, WrongWordsGetTheNearestRightOne) {
   const std::vector<Case> cases = {
       {{"trian"}, "hlat: there is no command trian; did you mean train?"},
       {{"help"}, "hlat: there is no command help; run hlat --help"},
-      {{"serve"}, "hlat: there is no command serve; there are train, plan, bench, config, data"},
+      {{"serve"}, "hlat: there is no command serve; there are train, plan, bench, config, data, ckpt"},
       {{"bench", "stpe"}, "hlat bench: there is no command stpe; did you mean step?"},
       {{"data", "inspcet", "--config", kNano}, "hlat data: there is no command inspcet; did you mean inspect?"},
       {{"train", "--confg", kNano}, "hlat train: there is no option --confg; did you mean --config?"},
@@ -87,7 +87,13 @@ TEST(CliMessages, HelpFitsAScreenAndHasAnExample) {
                                                           {"bench", "data"},
                                                           {"data", "inspect"},
                                                           {"data", "sample"},
-                                                          {"data", "tokenize"}};
+                                                          {"data", "tokenize"},
+                                                          {"ckpt", "ls"},
+                                                          {"ckpt", "inspect"},
+                                                          {"ckpt", "verify"},
+                                                          {"ckpt", "diff"},
+                                                          {"ckpt", "average"},
+                                                          {"ckpt", "prune"}};
   for (std::vector<std::string> words : commands) {
     words.push_back("--help");
     const RunResult r = run_binary(words);
