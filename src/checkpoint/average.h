@@ -16,7 +16,7 @@ namespace hlat {
 struct AverageOptions {
   std::vector<double> shares = {};  // of the checkpoints, relative to each other; empty: equal
   std::optional<DType> dtype = {};  // of the result; none: that of the first one's weights
-  std::string hlat;                 // version of this program
+  std::string hlat = {};            // version of this program
 };
 
 class CheckpointAverage {

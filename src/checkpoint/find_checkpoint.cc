@@ -91,11 +91,11 @@ void check_folder(const std::string& given) {
 [[noreturn]] void fail_without(const std::string& given) {
   const fs::path path(given);
   std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();
+  if (is_file(path / kIndexName)) fail<UsageError>("{} is a checkpoint itself, not a folder with checkpoints", given);
   if (is_hugging_face(path))
     fail<UsageError>("{} is a folder of Hugging Face: make a checkpoint of it first, with hlat ckpt import {} DST", given, given);
   if (step_of(name)) fail<UsageError>("{} has no {}: it is no checkpoint, but was left over by a process that died", given, kIndexName);
   if (leftover_step_of(name)) fail<UsageError>("{} is what a save that did not end has left over, and no checkpoint", given);
-  if (is_file(path / kIndexName)) fail<UsageError>("{} is a checkpoint itself, not a folder with checkpoints", given);
   fail<UsageError>("{}: no checkpoint is here: there is no {}, and no step_N in it, in {} or in {}", given, kIndexName, kCheckpointsName,
                    kWeightsName);
 }
@@ -106,8 +106,12 @@ std::vector<fs::path> checkpoint_folders(const std::string& given) {
   check_folder(given);
   const fs::path path(given);
   std::vector<fs::path> found;
+  const auto is_known = [&](const fs::path& folder) {
+    std::error_code error;
+    return std::any_of(found.begin(), found.end(), [&](const fs::path& other) { return fs::equivalent(folder, other, error); });
+  };
   for (const fs::path& folder : {path, path / kCheckpointsName, configured_folder(path), path / kWeightsName})
-    if (!folder.empty() && (!checkpoint_steps(folder).empty() || !leftovers(folder).empty())) found.push_back(folder);
+    if (!folder.empty() && (!checkpoint_steps(folder).empty() || !leftovers(folder).empty()) && !is_known(folder)) found.push_back(folder);
   if (found.empty()) fail_without(given);
   return found;
 }

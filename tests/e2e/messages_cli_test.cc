@@ -88,7 +88,13 @@ TEST(CliMessages, HelpFitsAScreenAndHasAnExample) {
                                                           {"bench", "save"},
                                                           {"data", "inspect"},
                                                           {"data", "sample"},
-                                                          {"data", "tokenize"}};
+                                                          {"data", "tokenize"},
+                                                          {"ckpt", "ls"},
+                                                          {"ckpt", "inspect"},
+                                                          {"ckpt", "verify"},
+                                                          {"ckpt", "diff"},
+                                                          {"ckpt", "average"},
+                                                          {"ckpt", "prune"}};
   for (std::vector<std::string> words : commands) {
     words.push_back("--help");
     const RunResult r = run_binary(words);
