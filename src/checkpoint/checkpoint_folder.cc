@@ -143,8 +143,17 @@ std::vector<Leftover> leftovers(const fs::path& parent) {
   return found;
 }
 
+// A commit that died between its renames has put the old checkpoint of its step away and none in its place.
 void remove_leftovers(const fs::path& parent) {
-  for (const Leftover& left : leftovers(parent)) remove_folder(left.folder);
+  for (const Leftover& left : leftovers(parent)) {
+    const fs::path place = checkpoint_path(parent, left.step);
+    if (left.folder.string().ends_with(kReplaced) && has_index(left.folder) && !has_index(place)) {
+      remove_folder(place);
+      rename_folder(left.folder, place);
+    } else {
+      remove_folder(left.folder);
+    }
+  }
 }
 
 std::vector<int64_t> beyond_retention(const std::vector<int64_t>& steps, int64_t keep, int64_t keep_every) {

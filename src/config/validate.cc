@@ -275,6 +275,13 @@ void data_rules(Checker& check, const Config& c) {
   });
 }
 
+void checkpoint_rules(Checker& check, const CheckpointConfig& c) {
+  check.rule({"checkpoint.init_from", "checkpoint.resume_from"}, [&]() -> std::string {
+    if (c.init_from.empty() || c.resume_from.empty()) return {};
+    return "a run starts with the weights of one checkpoint, or goes on from one: not together with checkpoint.resume_from";
+  });
+}
+
 }  // namespace
 
 std::vector<Violation> validate(const Config& given, std::set<std::string> skip) {
@@ -290,6 +297,7 @@ std::vector<Violation> validate(const Config& given, std::set<std::string> skip)
   pipeline_rules(check, config.parallel, config.model.layers);
   size_rules(check, config);
   data_rules(check, config);
+  checkpoint_rules(check, config.checkpoint);
   return check.take();
 }
 

@@ -49,9 +49,11 @@ std::vector<std::byte> elements(int32_t tensor, DType type, const ElementMap& ma
 }
 
 // Two files: columns 0 to 3 and 4 to 9 of both tensors, the first in two flat ranges, as a tensor-parallel rank's shards are.
-fs::path write_small(const fs::path& parent, CheckpointIndex index = small_index()) {
+// second: the first column of the second file; any but 4 is wrong.
+fs::path write_small(const fs::path& parent, int64_t second = 4) {
+  CheckpointIndex index = small_index();
   NewCheckpoint checkpoint(parent, index.step);
-  const std::vector<ElementMap> columns = {{.first = 0, .run = 4, .stride = 10}, {.first = 4, .run = 6, .stride = 10}};
+  const std::vector<ElementMap> columns = {{.first = 0, .run = 4, .stride = 10}, {.first = second, .run = 6, .stride = 10}};
   for (size_t f = 0; f < columns.size(); ++f) {
     std::vector<Piece> pieces;
     std::vector<std::byte> bytes;
@@ -195,12 +197,28 @@ TEST(CheckpointFiles, AnIndexThatContradictsItselfIsRefused) {
 
 TEST(CheckpointFiles, PiecesThatOverlapAreFoundWhenRead) {
   const test::TempDir dir;
-  const fs::path folder = write_small(dir.path("c"));
-  CheckpointIndex index = read_index(folder);
-  index.files[1].pieces[0].map.first = 3;  // as many elements as before, one column twice and one not at all
-  CheckpointReader reader(folder, index);
+  CheckpointReader reader(write_small(dir.path("c"), 3));  // as many elements as there should be, one column twice and one not at all
   std::vector<float> row(10);
   EXPECT_NE(message_of([&] { reader.read(0, 0, 10, row.data()); }).find("not in exactly one piece"), std::string::npos);
+}
+
+TEST(CheckpointFiles, AnIndexThatMovesAPieceIsNotThatOfTheFile) {
+  const test::TempDir dir;
+  const fs::path folder = write_small(dir.path("c"));
+  CheckpointIndex index = read_index(folder);
+  index.files[1].pieces[0].map.first = 3;
+  CheckpointReader reader(folder, index);
+  std::vector<float> row(10);
+  EXPECT_NE(message_of([&] { reader.read(0, 0, 10, row.data()); }).find("rank_00001.safetensors"), std::string::npos);
+}
+
+TEST(CheckpointFolder, ACommitThatDiedBetweenItsRenamesKeepsTheOldOne) {
+  const test::TempDir dir;
+  const fs::path parent = dir.path("c"), folder = write_small(parent);
+  fs::rename(folder, folder.string() + ".replaced");
+  remove_leftovers(parent);
+  EXPECT_EQ(checkpoint_steps(parent), std::vector<int64_t>{7});
+  CheckpointReader(folder).verify([](uint64_t) {});
 }
 
 TEST(CheckpointFolder, OnlyWhatHasAnIndexExists) {

@@ -164,6 +164,9 @@ Config unlike_defaults() {
   }
   c.optim.schedule_steps = 1000;
   c.model.rope_theta = 10001.0 / 3;
+  c.model.rope_factor = 7.0 / 3;
+  c.checkpoint.minutes = 7.0 / 3;
+  c.checkpoint.staging_mb = 64;
   // What the rules between the keys of items ask for.
   c.data.validation = 0.25;
   c.data.validate_rows = 4;
@@ -176,6 +179,8 @@ Config unlike_defaults() {
   c.train.tokens = 12345678;
   c.train.epochs = 0;
   c.train.steps = (c.train.tokens - 1) / (c.train.global_batch * c.train.seq_len) + 1;
+  // And one says where it starts.
+  c.checkpoint.init_from = "";
   return c;
 }
 
@@ -185,8 +190,9 @@ TEST(ConfigPrint, ReadsBackIdentical) {
   const std::vector<Field> a = all_fields(changed), b = all_fields(defaults);
   int same = 0;
   for (size_t i = 0; i < a.size(); ++i) same += text_of(a[i]) == text_of(b[i]) ? 1 : 0;
-  EXPECT_EQ(same, 5)
-      << "the two lists, of each stage one of the keys that exclude each other, and train.epochs, which train.tokens excludes";
+  EXPECT_EQ(same, 6)
+      << "the two lists, of each stage one of the keys that exclude each other, train.epochs, which train.tokens excludes, and "
+         "checkpoint.init_from, which resume_from excludes";
   EXPECT_EQ(load(to_yaml(c)), c);
   EXPECT_EQ(load(to_yaml(Config{})), Config{});
 }
