@@ -147,6 +147,7 @@ std::vector<Leftover> leftovers(const fs::path& parent) {
 void remove_leftovers(const fs::path& parent) {
   for (const Leftover& left : leftovers(parent)) {
     const fs::path place = checkpoint_path(parent, left.step);
+    if (left.folder == place && has_index(place)) continue;  // put back just now
     if (left.folder.string().ends_with(kReplaced) && has_index(left.folder) && !has_index(place)) {
       remove_folder(place);
       rename_folder(left.folder, place);
