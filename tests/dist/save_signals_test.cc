@@ -69,7 +69,7 @@ TEST(SaveSignals, ASecondSignalEndsItAtOnceWhateverTheDiskDoes) {
 
 TEST(SaveSignals, ARunThatIsNotSavedInTimeSaysSo) {
   const SavingRun run(0, endless({"checkpoint.grace_s=2", "checkpoint.every=2"}));
-  const std::unique_ptr<Job> job = run.start(IoFault{.action = "hang", .call = "fsync", .at = 5});
+  const std::unique_ptr<Job> job = run.start(IoFault{.action = "hang", .call = "fsync", .at = 6});
   ASSERT_TRUE(within(60, [&] { return run.struck(); }));
   const int64_t last = run.latest();
   kill(job->pid(), SIGTERM);
@@ -111,10 +111,10 @@ TEST(SaveSignals, OneOfFourRanksIsEnough) {
 TEST(SaveSignals, MpirunHandsOnSigusr1AndWaitsAsToldAfterSigterm) {
   for (const int signal : {SIGUSR1, SIGTERM}) {
     const SavingRun run(2, endless());
-    const std::unique_ptr<Job> job = run.start({}, {"--mca", "odls_base_sigkill_timeout", "60"});
+    const std::unique_ptr<Job> job = run.start({}, {"--mca", "odls_base_sigkill_timeout", "10"});
     run.await_step(2);
     kill(job->pid(), signal);
-    job->wait();
+    job->wait(120);  // mpirun may take the timeout to see that its ranks are gone
     EXPECT_EQ(run.events("end").back()["exit_code"], 6) << run.log();
     expect_saved_and_resumable(run);
   }
