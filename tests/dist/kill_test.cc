@@ -30,7 +30,7 @@ struct Instant {
 class Killing {
  public:
   Killing(int ranks, const Job::Words& layout, uint64_t seed) : ranks_(ranks), words_(layout), random_(seed) {
-    for (const char* word : {"checkpoint.every=2", "checkpoint.keep=2", "train.global_batch=32"}) words_.emplace_back(word);
+    for (const char* word : {"checkpoint.every=2", "checkpoint.keep=2", "train.global_batch=16"}) words_.emplace_back(word);
     words_.push_back("train.steps=" + std::to_string(kSteps));
     const SavingRun whole(ranks_, words_);
     const RunResult r = whole.run();
