@@ -110,7 +110,9 @@ class Killing {
       check_beginning(r, after);
       if (r.exit_code != 0 && at && (struck || run.struck())) {
         ++of_this_run, ++kills_, ++tally_[at->name];
-        if (r.exit_code == 6) EXPECT_EQ(run.latest(), run.metrics().back()["step"]) << "all was saved";
+        if (r.exit_code == 6) {
+          EXPECT_EQ(run.latest(), run.metrics().back()["step"]) << "all was saved";
+        }
         continue;
       }
       ASSERT_EQ(r.exit_code, 0) << r.err;
