@@ -30,7 +30,7 @@ struct Instant {
 class Killing {
  public:
   Killing(int ranks, const Job::Words& layout, uint64_t seed) : ranks_(ranks), words_(layout), random_(seed) {
-    for (const char* word : {"checkpoint.every=2", "checkpoint.keep=2", "train.global_batch=32"}) words_.emplace_back(word);
+    for (const char* word : {"checkpoint.every=2", "checkpoint.keep=2", "train.global_batch=16"}) words_.emplace_back(word);
     words_.push_back("train.steps=" + std::to_string(kSteps));
     const SavingRun whole(ranks_, words_);
     const RunResult r = whole.run();
@@ -110,7 +110,9 @@ class Killing {
       check_beginning(r, after);
       if (r.exit_code != 0 && at && (struck || run.struck())) {
         ++of_this_run, ++kills_, ++tally_[at->name];
-        if (r.exit_code == 6) EXPECT_EQ(run.latest(), run.metrics().back()["step"]) << "all was saved";
+        if (r.exit_code == 6) {
+          EXPECT_EQ(run.latest(), run.metrics().back()["step"]) << "all was saved";
+        }
         continue;
       }
       ASSERT_EQ(r.exit_code, 0) << r.err;

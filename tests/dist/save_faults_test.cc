@@ -95,7 +95,7 @@ class SmallDisk {
   std::string path() const { return dir_.path("checkpoints"); }
   // Not while a file is open for writing.
   bool set_read_only(bool on) const {
-    return mount(nullptr, dir_.path().c_str(), nullptr, MS_REMOUNT | (on ? MS_RDONLY : 0u), nullptr) == 0;
+    return mount(nullptr, dir_.path().c_str(), nullptr, on ? MS_REMOUNT | MS_RDONLY : MS_REMOUNT, nullptr) == 0;
   }
 
  private:

@@ -111,7 +111,7 @@ TEST(SaveSignals, OneOfFourRanksIsEnough) {
 TEST(SaveSignals, MpirunHandsOnSigusr1AndWaitsAsToldAfterSigterm) {
   for (const int signal : {SIGUSR1, SIGTERM}) {
     const SavingRun run(2, endless());
-    const std::unique_ptr<Job> job = run.start({}, {"--mca", "odls_base_sigkill_timeout", "10"});
+    const std::unique_ptr<Job> job = run.start({}, {"--mca", "odls_base_sigkill_timeout", "4"});
     run.await_step(2);
     kill(job->pid(), signal);
     job->wait(120);  // mpirun may take the timeout to see that its ranks are gone
