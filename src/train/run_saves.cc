@@ -122,6 +122,7 @@ void RunSaves::take(const SaveOutcome& outcome, StepMetrics* metrics) {
   own.problem = outcome.problem;
   if (own.problem.empty()) {
     own.failures = 0;
+    if (shortage_ && shortage_->content == outcome.content) shortage_.reset();
     if (full) saved_ = outcome.step;
     if (metrics != nullptr) metrics->saved = static_cast<double>(outcome.step);
     tell(fmt::format(
@@ -228,7 +229,7 @@ std::string RunSaves::finish(int64_t step, double loss, bool signalled, double p
   const bool lost = wants && !saved();
   await_removal(removal_s);
   if (!lost) return {};
-  return done ? training_.problem : fmt::format("a save has made no progress for {}", format_duration(patience_s));
+  return done ? training_.problem : fmt::format("a save has not ended after {} without progress", format_duration(patience_s));
 }
 
 }  // namespace hlat
