@@ -12,6 +12,8 @@ namespace hlat {
 
 namespace {
 
+constexpr uint64_t kUnwritten = uint64_t{4} << 30;  // bytes of a file that the system may hold back; more would only delay fsync
+
 // Without an offset where there is no run to be counted from.
 ElementMap moved(const ElementMap& map, int64_t by) {
   if (map.one_run()) return {.first = map.global(by)};
@@ -69,6 +71,12 @@ void PieceFile::put(const void* data, size_t bytes, uint64_t offset) {
   }
   // The disk begins now, not when fsync asks for it. Advice: where it is not understood, fsync does all.
   sync_file_range(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE);
+  // What fsync still has to wait for stays small: whoever looks for progress sees that of the disk. An error that is told here is told
+  // once.
+  if (offset < kUnwritten) return;
+  const unsigned wait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  if (sync_file_range(fd_, static_cast<off_t>(offset - kUnwritten), static_cast<off_t>(bytes), wait) == 0) return;
+  if (errno == EIO || errno == ENOSPC || errno == EDQUOT) fail_storage(errno, "cannot write " + path_.string());
 }
 
 void PieceFile::write(const void* data, size_t bytes) {

@@ -153,6 +153,8 @@ void SaveRun::write_file() {
     file.write(filled->data, filled->bytes);
     tools_.staging.add_free(filled->data);
     written += filled->bytes;
+    const std::lock_guard lock(mutex_);
+    written_ = written;
   }
   if (tools_.staging.stopped()) return;
   file_ = file.finish();
@@ -179,9 +181,14 @@ SaveStatus SaveRun::rounds(const std::function<bool()>& done, bool until_problem
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, std::chrono::duration<double>(tools_.options.round_s), [&] { return done() || (until_problem && problem_); });
       own.done = done() ? 1 : 0;
+      own.bytes = written_;
       if (problem_) own.set_problem(rank(), problem_->text, problem_->disk_full);
     }
     const SaveStatus all = agree(tools_.commit, own);
+    {
+      const std::lock_guard lock(mutex_);
+      progress_ = all.bytes;
+    }
     if (all.done != 0 || (until_problem && all.failed())) return all;
   }
 }
@@ -193,7 +200,8 @@ SaveStatus SaveRun::agree_on_job() {
 SaveStatus SaveRun::save() {
   const SaveStatus sizes = agree(tools_.commit, {.done = 1, .bytes = tools_.state.bytes, .room = room_for(tools_.state)});
   bytes_ = sizes.bytes;
-  if (rank() == 0) give_job([this, room = sizes.room] { prepare(room); });
+  room_ = sizes.room;
+  if (rank() == 0) give_job([this] { prepare(room_); });
   SaveStatus all = agree_on_job();
   if (all.failed()) return all;
   give_job([this] { write_file(); });
@@ -221,10 +229,12 @@ void SaveRun::tell_outcome(const SaveStatus& all) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(told_, true)) return;
   outcome_ = {.folder = checkpoint_path(request_.parent, request_.index.step),
+              .content = request_.content,
               .step = request_.index.step,
               .problem = all.failed() ? all.problem() : "",
               .disk_full = all.disk_full != 0,
               .bytes = bytes_,
+              .room = room_,
               .seconds = now_s() - begin_s_,
               .copy_s = copy_s_,
               .update_wait_s = update_wait_s_};
@@ -265,6 +275,11 @@ std::optional<SaveOutcome> SaveRun::take_outcome() {
 bool SaveRun::over() const {
   const std::lock_guard lock(mutex_);
   return over_;
+}
+
+uint64_t SaveRun::progress() const {
+  const std::lock_guard lock(mutex_);
+  return progress_;
 }
 
 std::string SaveRun::broken() const {

@@ -42,6 +42,7 @@ class SaveRun {
   bool await_outcome(double seconds);
   std::optional<SaveOutcome> take_outcome();
   bool over() const;           // nothing of it is left
+  uint64_t progress() const;   // bytes written by all ranks, as of their latest round
   std::string broken() const;  // after its end: why the ranks can agree on nothing more; empty: they can
 
  private:
@@ -78,12 +79,13 @@ class SaveRun {
   std::optional<NewCheckpoint> checkpoint_;  // on rank 0; the disk's thread
   std::optional<SavedFile> file_;            // the disk's thread, then the exchange's
   std::vector<RankReport> reports_;          // on rank 0; the exchange's thread, then the disk's
-  uint64_t bytes_ = 0;                       // of all ranks; the exchange's thread
+  uint64_t bytes_ = 0, room_ = 0;            // of all ranks; the exchange's thread
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Problem> problem_;
-  uint64_t copied_ = 0;
+  uint64_t copied_ = 0, written_ = 0;  // of this rank
+  uint64_t progress_ = 0;              // written_ of all ranks
   bool copier_done_ = false, over_ = false, told_ = false;
   std::function<void()> job_;  // that the disk's thread has to do, or does
   double copy_s_ = 0, update_wait_s_ = 0;

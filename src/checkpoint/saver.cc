@@ -22,6 +22,7 @@ class Saver::Impl {
   }
 
   bool busy() const { return run_ && !run_->over(); }
+  uint64_t progress() const { return run_ ? run_->progress() : 0; }
 
   void begin(SaveRequest request) {
     HLAT_CHECK(!busy(), "a save of step {} begins while another is under way", request.index.step);
@@ -63,6 +64,7 @@ class Saver::Impl {
   void refuse(const SaveRequest& request) {
     SaveOutcome outcome;
     outcome.folder = checkpoint_path(request.parent, request.index.step);
+    outcome.content = request.content;
     outcome.step = request.index.step;
     outcome.problem = "the ranks cannot agree on saves any more: " + broken_;
     outcomes_.push_back(std::move(outcome));
@@ -87,6 +89,7 @@ size_t Saver::state_bytes(const ParamStore& params, int shard, int shards) {
 }
 
 bool Saver::busy() const { return impl_->busy(); }
+uint64_t Saver::progress() const { return impl_->progress(); }
 void Saver::begin(SaveRequest request) { impl_->begin(std::move(request)); }
 void Saver::before_update(int bucket) { impl_->before_update(bucket); }
 bool Saver::wait(double seconds) { return impl_->wait(seconds); }

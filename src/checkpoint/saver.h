@@ -42,10 +42,12 @@ struct SaveRequest {
 
 struct SaveOutcome {
   std::filesystem::path folder = {};  // of the checkpoint, or where it was to be
+  CheckpointContent content = CheckpointContent::training;
   int64_t step = 0;
   std::string problem = {};  // empty: committed. On rank 0 it names the rank.
   bool disk_full = false;    // on any rank
   uint64_t bytes = 0;        // of all ranks
+  uint64_t room = 0;         // that it was to take on the disk, or took
   double seconds = 0;        // from begin() to the commit
   double copy_s = 0;         // of this rank: until the last bucket was copied
   double update_wait_s = 0;  // of this rank: that the host waited for copies before updates; a device with work before them waits less
@@ -67,6 +69,8 @@ class Saver {
   // A save is under way. One that failed has its outcome before that ends: when all ranks have stopped writing and its folder is removed. A
   // writer that hangs in the system keeps it busy on all ranks, and nothing else.
   bool busy() const;
+  // Another number than before while the save under way gets on, here or on another rank: what it has written.
+  uint64_t progress() const;
   // Between two steps; not while busy on any rank. Returns at once: copying begins.
   void begin(SaveRequest request);
   void before_update(int bucket);  // the bucket's elements may be changed when it returns

@@ -33,6 +33,11 @@ size_t staging_bytes(const CheckpointConfig& config, size_t state_bytes, double 
   return Staging::rounded(std::min(state_bytes, most));
 }
 
+double longest_update_wait(const Config& config) {
+  const auto wait = static_cast<double>(config.checkpoint.max_wait_s), timeout = static_cast<double>(config.parallel.timeout_s);
+  return config.parallel.tp * config.parallel.pp * config.parallel.dp > 1 ? std::min(wait, timeout / 2) : wait;
+}
+
 size_t Staging::rounded(size_t bytes) { return buffers_of(bytes) * buffer_of(bytes); }
 
 Staging::Staging(size_t bytes, CopyStream* copies) : buffer_bytes_(buffer_of(bytes)) {

@@ -23,6 +23,10 @@ bool saves_anything(const CheckpointConfig& config);
 // room for all of the state if that is no more than half of what is available, and 64 MiB in any case. 0: nothing is ever saved.
 size_t staging_bytes(const CheckpointConfig& config, size_t state_bytes, double available);
 
+// Seconds that updates may wait for the copies of one save: checkpoint.max_wait_s, and well below the time after which the peers of a rank
+// that waits take it for dead (parallel.timeout_s).
+double longest_update_wait(const Config& config);
+
 class Staging {
  public:
   struct Filled {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/format.h"
 #include "base/json_text.h"
@@ -138,7 +139,7 @@ std::unique_ptr<Saver> make_saver(const Config& config, size_t staging, const St
   std::unique_ptr<Comm> commit = world.size() > 1 ? world.split(0, world.rank(), "checkpoint") : nullptr;
   const Mesh& mesh = setup.model.mesh();
   const ParamStore& params = setup.model.executor().params();
-  const SaveOptions options{.staging_bytes = staging, .max_wait_s = static_cast<double>(config.checkpoint.max_wait_s)};
+  const SaveOptions options{.staging_bytes = staging, .max_wait_s = longest_update_wait(config)};
   auto saver = std::make_unique<Saver>(params, setup.model.device(), mesh.coord().dp, mesh.shape().dp, std::move(commit), options);
   setup.saves.emplace(SavesSetup{.saver = *saver,
                                  .checkpoints = checkpoint_dir(config),
@@ -147,6 +148,7 @@ std::unique_ptr<Saver> make_saver(const Config& config, size_t staging, const St
                                  .version = version(),
                                  .config = json_text(to_json(config)),
                                  .records = from.records,
+                                 .owns_start = from.kind != StartKind::fork,
                                  .kernels = [&backend] { return backend.kernel_choices(); },
                                  .tell = [&guard](const SaveNews& news) { guard.tell_save(news); }});
   return saver;
@@ -172,10 +174,12 @@ void end_run(const TrainSummary& s, bool leads, RunGuard& guard) {
         s.ended_by == 0 ? kOk : exit_code_of_signal(s.ended_by, saved));
 }
 
-// A save that is under way ends by itself, unless its disk hangs.
+// A save that is under way ends by itself, unless its disk hangs: patience is for the time without progress.
 bool hangs(const Saver* saver, double patience_s) {
-  const double limit = now_s() + patience_s;
+  double limit = now_s() + patience_s;
+  uint64_t progress = 0;
   while (saver != nullptr && saver->busy()) {
+    if (const uint64_t now = saver->progress(); std::exchange(progress, now) != now) limit = now_s() + patience_s;
     if (now_s() > limit) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

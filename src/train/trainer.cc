@@ -168,8 +168,8 @@ class Trainer {
   Vote at_boundary(int64_t step, StepMetrics& m) {
     Vote vote{.signal = setup_.end_signal ? setup_.end_signal() : 0};
     if (saves_) {
+      vote.busy = saves_->busy() ? 1 : 0;  // before: a save that ends in between is not begun over with its outcome untaken
       saves_->collect(&m);
-      vote.busy = saves_->busy() ? 1 : 0;
       vote.due = static_cast<int>(saves_->due(step));
     }
     return agree(mesh_, vote);
