@@ -4,7 +4,7 @@
 #include <cstring>
 #include <exception>
 
-#include "checkpoint/index.h"
+#include "checkpoint/file_input.h"
 #include "comm/host_exchange.h"
 
 namespace hlat {
@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostFailures = 8;  // that a message tells about
 
 // By what decides: the first kind that any rank has is thrown by all.
-enum Kind : char { kOther = '0', kUsage, kDamaged, kFault };
+enum Kind : char { kOther = '0', kUsage, kDamaged, kMissing, kFault };
 
 // The texts of a group's ranks, in rank order.
 std::vector<std::string> gather_texts(Comm& group, const std::string& own) {
@@ -47,6 +47,7 @@ void add_lines(std::vector<std::string>& lines, const std::string& text) {
 [[noreturn]] void throw_kind(char kind, const std::string& text) {
   if (kind == kUsage) throw UsageError(text);
   if (kind == kDamaged) throw DamagedCheckpoint(text);
+  if (kind == kMissing) throw MissingBytes(text);
   if (kind == kFault) throw FaultError(text);
   throw Error(text);
 }
@@ -72,6 +73,8 @@ void together(const Mesh& mesh, const std::function<void()>& work) {
   };
   try {
     work();
+  } catch (const MissingBytes& e) {
+    failed(kMissing, e);
   } catch (const DamagedCheckpoint& e) {
     failed(kDamaged, e);
   } catch (const UsageError& e) {

@@ -15,8 +15,8 @@ namespace hlat {
 std::vector<std::string> union_over(const Mesh& mesh, const std::vector<std::string>& lines);
 
 // Does this rank's part of a work that has no collectives. When any rank fails, all throw an error with the same text, which names the
-// ranks that failed and why: UsageError, else DamagedCheckpoint, else FaultError, by what there was. An error of another kind is thrown
-// as it is where it came up, and as an Error elsewhere.
+// ranks that failed and why: UsageError, else DamagedCheckpoint, else MissingBytes, else FaultError, by what there was. An error of
+// another kind is thrown as it is where it came up, and as an Error elsewhere.
 void together(const Mesh& mesh, const std::function<void()>& work);
 
 }  // namespace hlat

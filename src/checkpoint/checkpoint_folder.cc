@@ -1,6 +1,7 @@
 #include "checkpoint/checkpoint_folder.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -17,9 +18,34 @@ namespace {
 constexpr uint64_t kMaxIndex = uint64_t{1} << 30;  // bytes that are read to see whether they are one
 constexpr std::string_view kPrefix = "step_", kUnfinished = ".tmp", kReplaced = ".replaced";
 
+bool means_absent(int error) { return error == ENOENT || error == ENOTDIR; }
+
+// A disk that does not answer must not make a checkpoint look like none: it would be removed, or trained once more.
 bool has_index(const fs::path& folder) {
+  const std::string path = folder / kIndexName;
+  struct stat s {};
+  if (stat(path.c_str(), &s) == 0) return S_ISREG(s.st_mode);
+  if (!means_absent(errno) && errno != ELOOP) fail_storage(errno, "cannot look for " + path);  // ELOOP: a link that leads nowhere
+  return false;
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
   std::error_code error;
-  return fs::is_regular_file(folder / kIndexName, error);
+  fs::directory_iterator it(folder, error);
+  if (error && means_absent(error.value())) return entries;
+  for (const fs::directory_iterator end; !error && it != end; it.increment(error)) entries.push_back(it->path());
+  if (error) fail_storage(error.value(), "cannot list " + folder.string());
+  return entries;
+}
+
+// The names of a new folder and of those around it, which may be new as well. Those that may not be read are not of this run.
+void sync_names(const fs::path& folder) {
+  fs::path at = fs::absolute(folder);
+  try {
+    for (; at.has_relative_path(); at = at.parent_path()) sync_to_disk(at.parent_path());
+  } catch (const UsageError&) {
+  }
 }
 
 void rename_folder(const fs::path& from, const fs::path& to) {
@@ -61,9 +87,8 @@ fs::path checkpoint_path(const fs::path& parent, int64_t step) { return parent /
 
 std::vector<int64_t> checkpoint_steps(const fs::path& parent) {
   std::vector<int64_t> steps;
-  std::error_code error;
-  for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error))
-    if (const auto step = step_of(it->path().filename()); step && has_index(it->path())) steps.push_back(*step);
+  for (const fs::path& entry : entries_of(parent))
+    if (const auto step = step_of(entry.filename()); step && has_index(entry)) steps.push_back(*step);
   std::sort(steps.begin(), steps.end());
   return steps;
 }
@@ -93,9 +118,10 @@ fs::path NewCheckpoint::folder_of(const fs::path& parent, int64_t step) {
 NewCheckpoint::NewCheckpoint(fs::path parent, int64_t step) : parent_(std::move(parent)), folder_(folder_of(parent_, step)), step_(step) {
   std::error_code error;
   remove_folder(folder_);
-  fs::create_directories(parent_, error);
+  const bool is_first = fs::create_directories(parent_, error);
   if (!error) fs::create_directory(folder_, error);
   if (error) fail_storage(error.value(), "cannot create " + folder_.string());
+  if (is_first) sync_names(parent_);
 }
 
 void NewCheckpoint::commit(const CheckpointIndex& index) {
@@ -132,12 +158,11 @@ std::optional<int64_t> leftover_step_of(const std::string& name) {
 }
 
 std::vector<Leftover> leftovers(const fs::path& parent) {
-  std::error_code error;
   std::vector<Leftover> found;
-  for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename();
-    if (const auto step = step_of(name); step && !has_index(it->path())) found.push_back({it->path(), *step});
-    if (const auto step = leftover_step_of(name)) found.push_back({it->path(), *step});
+  for (const fs::path& entry : entries_of(parent)) {
+    const std::string name = entry.filename();
+    if (const auto step = step_of(name); step && !has_index(entry)) found.push_back({entry, *step});
+    if (const auto step = leftover_step_of(name)) found.push_back({entry, *step});
   }
   std::sort(found.begin(), found.end(), [](const Leftover& a, const Leftover& b) { return a.step < b.step; });
   return found;

@@ -15,7 +15,7 @@ namespace hlat {
 std::filesystem::path checkpoint_path(const std::filesystem::path& parent, int64_t step);  // PARENT/step_N
 std::optional<int64_t> step_of(const std::string& name);  // of a folder's name; none: not that of a checkpoint
 
-// Steps that have a checkpoint here, ascending; no folder: none. The index is looked for, not read.
+// Steps that have a checkpoint here, ascending; no folder: none. The index is looked for, not read. fail_storage when it cannot be known.
 std::vector<int64_t> checkpoint_steps(const std::filesystem::path& parent);
 
 // DamagedCheckpoint, with the path, when it is not whole; FaultError when it cannot be read.
@@ -40,7 +40,7 @@ class NewCheckpoint {
 
 // The index goes first: from then on the checkpoint does not exist. FaultError.
 void remove_checkpoint(const std::filesystem::path& folder);
-// What processes that died have left: step_N.tmp, step_N.replaced and folders without an index.
+// What processes that died have left: step_N.tmp, step_N.replaced and folders without an index. fail_storage when it cannot be known.
 struct Leftover {
   std::filesystem::path folder;
   int64_t step = 0;

@@ -18,6 +18,8 @@ struct CheckpointReader::Place {
 
 namespace {
 
+constexpr size_t kMostOpen = 64;  // a run of thousands of ranks has more files than a process may have open
+
 // The header of a file repeats what the index says of it. Where an index was changed and signed anew, or lies in another's folder, the two
 // differ. What the format may add later is not looked at.
 void check_header(const std::string& text, uint64_t file_bytes, const SafetensorsHeader& wanted, const std::string& path) {
@@ -69,7 +71,7 @@ CheckpointReader::CheckpointReader(std::filesystem::path folder, CheckpointIndex
       index_(std::move(index)),
       places_(index_.tensors.size()),
       cache_bytes_(cache_bytes),
-      files_(index_.files.size()) {
+      header_is_right_(index_.files.size()) {
   place_pieces();
 }
 
@@ -88,30 +90,44 @@ void CheckpointReader::place_pieces() {
   }
 }
 
-const FileInput& CheckpointReader::open(size_t number) {
+CheckpointReader::OpenFile CheckpointReader::find_open(size_t number) {
+  const auto found = std::find_if(open_files_.begin(), open_files_.end(), [&](const auto& f) { return f.first == number; });
+  if (found == open_files_.end()) return nullptr;
+  open_files_.splice(open_files_.begin(), open_files_, found);
+  return found->second;
+}
+
+CheckpointReader::OpenFile CheckpointReader::open(size_t number) {
+  bool is_right = false;
   {
     const std::lock_guard lock(mutex_);
-    if (files_[number] != nullptr) return *files_[number];
+    if (OpenFile file = find_open(number)) return file;
+    is_right = header_is_right_[number];
   }
   const SavedFile& file = index_.files[number];
   const std::string path = (folder_ / file.name).string();
-  auto opened = std::make_unique<FileInput>(path);
+  auto opened = std::make_shared<const FileInput>(path);
   if (opened->bytes() != file.bytes(index_.tensors))
-    fail<DamagedCheckpoint>("{} has {} bytes instead of {}", path, opened->bytes(), file.bytes(index_.tensors));
-  std::string header(file.header_bytes, '\0');
-  opened->read(header.data(), header.size(), 0);
-  if (checksum(header) != file.header_checksum) fail<DamagedCheckpoint>("{}: its header is not the one that was saved", path);
-  check_header(header, opened->bytes(), piece_header(index_.tensors, file.pieces, index_.run, index_.step), path);
+    fail<MissingBytes>("{} has {} bytes instead of {}", path, opened->bytes(), file.bytes(index_.tensors));
+  if (!is_right) {
+    std::string header(file.header_bytes, '\0');
+    opened->read(header.data(), header.size(), 0);
+    if (checksum(header) != file.header_checksum) fail<DamagedCheckpoint>("{}: its header is not the one that was saved", path);
+    check_header(header, opened->bytes(), piece_header(index_.tensors, file.pieces, index_.run, index_.step), path);
+  }
   const std::lock_guard lock(mutex_);
-  if (files_[number] == nullptr) files_[number] = std::move(opened);
-  return *files_[number];
+  header_is_right_[number] = true;
+  if (OpenFile other = find_open(number)) return other;  // of another thread
+  open_files_.emplace_front(number, opened);
+  if (open_files_.size() > kMostOpen) open_files_.pop_back();
+  return opened;
 }
 
 CheckpointReader::Bytes CheckpointReader::read_piece(size_t file, size_t piece) {
   const Piece& p = index_.files[file].pieces[piece];
   const std::string path = (folder_ / index_.files[file].name).string();
   const auto bytes = std::make_shared<std::vector<std::byte>>(piece_bytes(p, index_.tensors));
-  open(file).read(bytes->data(), bytes->size(), p.offset);
+  open(file)->read(bytes->data(), bytes->size(), p.offset);
   if (checksum(bytes->data(), bytes->size()) != p.checksum)
     fail<DamagedCheckpoint>("{}: piece {} ({}) is not what was saved: its checksum is wrong", path, piece, piece_name(p, index_.tensors));
   const std::lock_guard lock(mutex_);

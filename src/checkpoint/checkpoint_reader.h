@@ -1,6 +1,6 @@
 // Reads a checkpoint: any elements of any tensor, wherever their pieces lie. Pieces are read whole and verified before a byte of them is
 // handed out, and the latest stay in a cache of bounded size, so reading a tensor from its beginning to its end reads each piece about once
-// whatever the layout it was saved in. Files are opened when first used, their sizes and headers held against the index. From any thread.
+// whatever the layout it was saved in. The latest files stay open; at first they are held against the index. From any thread.
 #pragma once
 
 #include <filesystem>
@@ -49,15 +49,18 @@ class CheckpointReader {
   void place_pieces();
   Bytes cached(size_t file, size_t piece);
   void keep(uint64_t key, const Bytes& bytes);  // under the lock
-  const FileInput& open(size_t file);
+  using OpenFile = std::shared_ptr<const FileInput>;
+  OpenFile open(size_t file);
+  OpenFile find_open(size_t file);  // under the lock; null: not open
 
   std::filesystem::path folder_;
   CheckpointIndex index_;
   std::vector<std::vector<Place>> places_;  // by tensor, by the first global element
   size_t cache_bytes_;
   mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<FileInput>> files_;
-  std::list<std::pair<uint64_t, Bytes>> recent_;  // the latest first
+  std::list<std::pair<size_t, OpenFile>> open_files_;  // the latest first
+  std::vector<bool> header_is_right_;                  // by file: it has been read
+  std::list<std::pair<uint64_t, Bytes>> recent_;       // the latest first
   std::unordered_map<uint64_t, std::list<std::pair<uint64_t, Bytes>>::iterator> by_piece_;
   std::unordered_map<uint64_t, std::shared_future<Bytes>> loading_;
   size_t cached_bytes_ = 0;

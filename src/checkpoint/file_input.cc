@@ -7,14 +7,13 @@
 #include <cerrno>
 
 #include "base/file.h"
-#include "checkpoint/index.h"
 
 namespace hlat {
 
 // O_NONBLOCK: a FIFO is opened at once, and then found to be none of ours. It changes nothing for regular files.
 FileInput::FileInput(const std::filesystem::path& path) : path_(path.string()) {
   fd_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd_ < 0 && errno == ENOENT) fail<DamagedCheckpoint>("{} is missing", path_);
+  if (fd_ < 0 && errno == ENOENT) fail<MissingBytes>("{} is missing", path_);
   if (fd_ < 0 && (errno == ELOOP || errno == ENXIO || errno == ENODEV || errno == ENOTDIR)) fail<DamagedCheckpoint>("{} is no file", path_);
   if (fd_ < 0) fail_storage(errno, "cannot open " + path_);
   struct stat s {};
@@ -35,7 +34,7 @@ void FileInput::read(void* to, size_t bytes, uint64_t offset) const {
     const ssize_t n = pread(fd_, static_cast<std::byte*>(to) + done, bytes - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_storage(errno, "cannot read " + path_);
-    if (n == 0) fail<DamagedCheckpoint>("{} ends at byte {}: it was cut", path_, offset + done);
+    if (n == 0) fail<MissingBytes>("{} ends at byte {}: it was cut", path_, offset + done);
     done += static_cast<size_t>(n);
   }
 }

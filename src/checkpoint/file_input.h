@@ -6,18 +6,27 @@
 #include <filesystem>
 #include <string>
 
+#include "checkpoint/index.h"
+
 namespace hlat {
+
+// A file is not there or has another size, as this machine sees it: others may see a network's file system in a later state.
+class MissingBytes : public DamagedCheckpoint {
+ public:
+  using DamagedCheckpoint::DamagedCheckpoint;
+};
 
 class FileInput {
  public:
-  // DamagedCheckpoint: there is no regular file; FaultError or UsageError (fail_storage) when the system does not give it.
+  // MissingBytes: there is none; DamagedCheckpoint: it is no regular file; FaultError or UsageError (fail_storage) when the system does not
+  // give it.
   explicit FileInput(const std::filesystem::path& path);
   ~FileInput();
   FileInput(const FileInput&) = delete;
   FileInput& operator=(const FileInput&) = delete;
 
   uint64_t bytes() const { return bytes_; }                  // when it was opened
-  void read(void* to, size_t bytes, uint64_t offset) const;  // DamagedCheckpoint: the file ends before
+  void read(void* to, size_t bytes, uint64_t offset) const;  // MissingBytes: the file ends before
 
  private:
   std::string path_;

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "checkpoint/agreement.h"
+#include "checkpoint/file_input.h"
+#include "checkpoint/listing.h"
 #include "checkpoint/state_pieces.h"
 #include "checkpoint/state_reading.h"
 
@@ -19,6 +21,17 @@ void check_same_checkpoint(const Mesh& mesh, const CheckpointReader& reader) {
   const std::vector<std::string> seen = union_over(
       mesh, {fmt::format("step {} of run {}, created {}, {} tensors", index.step, index.run, index.created, index.tensors.size())});
   if (seen.size() > 1) fail<FaultError>("{}: ranks see different checkpoints: {}", reader.folder().string(), fmt::join(seen, " | "));
+}
+
+// Some ranks do not see files, or not all of their bytes. Where rank 0 does, they come late to those ranks: nothing is damaged. Collective.
+[[noreturn]] void fail_missing(const Mesh& mesh, const CheckpointReader& reader, const std::string& reason) {
+  std::vector<std::string> missing;
+  if (rank_of(mesh.coord(), mesh.shape()) == 0)
+    if (std::string text = missing_bytes(reader.folder(), reader.index()); !text.empty()) missing.push_back(std::move(text));
+  if (union_over(mesh, missing).empty())
+    fail<FaultError>("{}\nrank 0 sees all files of {} whole: machines see the file system in different states", reason,
+                     reader.folder().string());
+  throw DamagedCheckpoint(reason);
 }
 
 // Of the tensors of the checkpoint, those that any stage of the model uses.
@@ -109,11 +122,15 @@ LoadResult load_state(CheckpointReader& reader, const ParamStore& params, const 
 
   LoadResult result{.conversions = union_over(mesh, sources.conversions)};
   const uint64_t before = reader.bytes_read();
-  together(mesh, [&] {
-    zero_padding(params, device);
-    if (what == LoadWhat::weights) zero_moments(params, device);
-    read_tensors(reader, tensors_to_read(params, mesh, sources), device, threads);
-  });
+  try {
+    together(mesh, [&] {
+      zero_padding(params, device);
+      if (what == LoadWhat::weights) zero_moments(params, device);
+      read_tensors(reader, tensors_to_read(params, mesh, sources), device, threads);
+    });
+  } catch (const MissingBytes& e) {
+    fail_missing(mesh, reader, e.what());
+  }
   exchange_shares(params, mesh, what);
   result.bytes_read = reader.bytes_read() - before;
   return result;

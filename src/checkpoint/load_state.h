@@ -20,7 +20,8 @@ struct LoadResult {
 };
 
 // Memory of the store need not have been written before. UsageError on all ranks when the checkpoint cannot be loaded into this model
-// (another shape, tensors missing), DamagedCheckpoint on all when a rank finds it damaged. Collective over the mesh.
+// (another shape, tensors missing), DamagedCheckpoint on all when a rank finds it damaged, FaultError when a rank
+// misses files that rank 0 sees. Collective over the mesh.
 LoadResult load_state(CheckpointReader& reader, const ParamStore& params, const Mesh& mesh, Device& device, LoadWhat what, int threads);
 
 }  // namespace hlat

@@ -42,10 +42,41 @@ TrainState load(const StartPoint& start, PlacedModel& model, int threads, const 
   return state;
 }
 
-fs::path unused_folder(const fs::path& dir) {
-  int k = 1;
-  while (fs::exists(dir / fmt::format("previous_{}", k))) ++k;
-  return dir / fmt::format("previous_{}", k);
+// What comes before the checkpoint that the run came back to has another origin: the run had been allowed what a rewind is.
+bool is_of_same_origin(const StartPoint& start) {
+  return std::all_of(start.records.begin(), start.records.end(), [&](const Record& record) {
+    const Record* found = start.index.find_record(record.name);
+    return found != nullptr && *found == record;
+  });
+}
+
+// Takes the next candidate whose index is sound. DamagedCheckpoint when there is none. Collective over `world`.
+void take_previous(StartPoint& start, std::string reason, Comm& world, const SayStart& say) {
+  while (true) {
+    start.damaged.push_back({start.candidates.front(), reason});
+    start.candidates.erase(start.candidates.begin());
+    if (start.candidates.empty()) throw DamagedCheckpoint(reason);
+    say(fmt::format("{}\nthe checkpoint before it is taken: {}", reason, start.candidates.front().string()), true);
+    try {
+      start.index = CheckpointIndex::parse(from_rank_0(world, [&] { return read_index(start.candidates.front()).save(); }));
+      break;
+    } catch (const DamagedCheckpoint& e) {
+      reason = e.what();
+    }
+  }
+  if (start.kind == StartKind::continued && !is_of_same_origin(start)) start.kind = StartKind::rewind;
+}
+
+// STEM_K with the first number from `k` that is not there.
+fs::path unused_name(const std::string& stem, int k) {
+  while (fs::exists(fmt::format("{}_{}", stem, k))) ++k;
+  return fmt::format("{}_{}", stem, k);
+}
+
+// An earlier one of this step stays: what was wrong with it may have been the file system.
+fs::path damaged_name(const fs::path& folder) {
+  const std::string name = folder.string() + ".damaged";
+  return fs::exists(name) ? unused_name(name, 2) : fs::path(name);
 }
 
 void move(const fs::path& from, const fs::path& to) {
@@ -68,11 +99,7 @@ TrainState load_start(StartPoint& start, const Config& config, PlacedModel& mode
       check_start(config, start);
       return state;
     } catch (const DamagedCheckpoint& e) {
-      start.damaged.push_back({start.candidates.front(), e.what()});
-      start.candidates.erase(start.candidates.begin());
-      if (start.candidates.empty()) throw;
-      say(fmt::format("{}\nthe checkpoint before it is taken: {}", e.what(), start.candidates.front().string()), true);
-      start.index = CheckpointIndex::parse(from_rank_0(world, [&] { return read_index(start.candidates.front()).save(); }));
+      take_previous(start, e.what(), world, say);
     }
 }
 
@@ -81,9 +108,7 @@ std::vector<std::string> set_later_aside(const StartPoint& start, const Config& 
   remove_leftovers(checkpoint_dir(config));
   remove_leftovers(weights_dir(config));
   for (const DamagedFolder& d : start.damaged) {
-    const fs::path to = d.folder.string() + ".damaged";
-    std::error_code ignored;
-    fs::remove_all(to, ignored);  // an earlier one of this step
+    const fs::path to = damaged_name(d.folder);
     move(d.folder, to);
     lines.push_back(fmt::format("{} is damaged and is now {}", d.folder.string(), to.filename().string()));
   }
@@ -91,7 +116,7 @@ std::vector<std::string> set_later_aside(const StartPoint& start, const Config& 
   for (const fs::path& dir : {checkpoint_dir(config), weights_dir(config)}) {
     const std::vector<int64_t> steps = checkpoint_steps(dir);
     if (steps.empty() || steps.back() <= start.index.step) continue;
-    const fs::path aside = unused_folder(dir);
+    const fs::path aside = unused_name(dir / "previous", 1);
     for (const int64_t step : steps)
       if (step > start.index.step) move(checkpoint_path(dir, step), checkpoint_path(aside, step));
     lines.push_back(fmt::format("checkpoints after step {} were moved to {}", start.index.step, aside.string()));

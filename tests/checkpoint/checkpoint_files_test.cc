@@ -1,6 +1,8 @@
 // The files of a checkpoint: what is written is read back wherever its pieces lie, folders without an index do not exist, and what was
 // changed is told.
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <numeric>
@@ -146,6 +148,30 @@ TEST(CheckpointFiles, ACheckpointOfOneTensorInManyFiles) {
   EXPECT_EQ(reader.bytes_read(), uint64_t{12} << 20);
 }
 
+TEST(CheckpointFiles, FewOfManyAreOpenAtATime) {
+  const test::TempDir dir;
+  CheckpointIndex index = small_index();
+  index.tensors.clear();
+  for (int t = 0; t < 200; ++t) index.tensors.push_back({fmt::format("t{}", t), StateKind::weight, DType::f32, {4}});
+  const auto fill = [](int32_t tensor, int64_t, int64_t count, void* to) {
+    std::fill_n(static_cast<float*>(to), count, static_cast<float>(tensor));
+  };
+  const fs::path folder = write_checkpoint(dir.path("w"), index, fill, 1);
+  CheckpointReader reader(folder, 1);
+  ASSERT_EQ(reader.index().files.size(), 200u);
+  for (int round = 0; round < 2; ++round)
+    for (int32_t t = 0; t < 200; ++t) {
+      std::vector<float> got(4);
+      reader.read(t, 0, 4, got.data());
+      EXPECT_EQ(got, std::vector<float>(4, static_cast<float>(t)));
+    }
+  int open = 0;
+  std::error_code closed;
+  for (const auto& fd : fs::directory_iterator("/proc/self/fd")) open += fs::read_symlink(fd.path(), closed).parent_path() == folder;
+  EXPECT_GT(open, 0);
+  EXPECT_LE(open, 64);
+}
+
 TEST(CheckpointFiles, ChangedCutMissingAndMixedUpFilesAreNamed) {
   const test::TempDir dir;
   const fs::path folder = write_small(dir.path("c")), file = folder / "rank_00001.safetensors";
@@ -237,6 +263,45 @@ TEST(CheckpointFolder, OnlyWhatHasAnIndexExists) {
   remove_checkpoint(parent / "step_7");
   EXPECT_TRUE(checkpoint_steps(parent).empty());
   EXPECT_TRUE(checkpoint_steps(dir.path("nowhere")).empty());
+}
+
+// Paths of as many bytes as the system takes: the folder can be listed, and what it has not be looked at. For root too.
+TEST(CheckpointFolder, AFolderThatCannotBeLookedAtIsNotTakenForNone) {
+  const test::TempDir dir;
+  constexpr size_t kLongest = 4095;
+  fs::path parent = dir.path();
+  const size_t length = kLongest - std::string("/step_7").size();
+  while (parent.string().size() + 250 < length) parent /= std::string(200, 'd');
+  parent /= std::string(length - parent.string().size() - 1, 'e');
+  fs::create_directories(parent / "step_7");
+  EXPECT_THROW(checkpoint_steps(parent), Error);
+  EXPECT_THROW(leftovers(parent), Error);
+  EXPECT_THROW(remove_leftovers(parent), Error);
+  EXPECT_TRUE(fs::exists(parent / "step_7")) << "what it is is not known";
+
+  fs::create_symlink("loop", dir.path("loop"));
+  EXPECT_THROW(checkpoint_steps(dir.path("loop")), Error);
+  dir.write("file", "");
+  EXPECT_TRUE(checkpoint_steps(dir.path("file")).empty());
+}
+
+// A folder is opened for nothing but to bring its names to disk.
+TEST(CheckpointFolder, TheNamesOfNewFoldersReachTheDisk) {
+  const test::TempDir dir;
+  const int events = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  ASSERT_GE(inotify_add_watch(events, dir.path().c_str(), IN_CREATE | IN_OPEN), 0);
+  const NewCheckpoint begun(dir.path("run/checkpoints"), 7);
+  alignas(inotify_event) std::array<char, 4096> buffer{};
+  const ssize_t bytes = read(events, buffer.data(), buffer.size());
+  close(events);
+  std::vector<uint32_t> seen;
+  for (ssize_t at = 0; at < bytes;) {
+    inotify_event event{};
+    std::memcpy(&event, buffer.data() + at, sizeof event);
+    if ((event.mask & IN_CREATE) != 0 || event.len == 0) seen.push_back(event.mask);
+    at += static_cast<ssize_t>(sizeof event + event.len);
+  }
+  EXPECT_EQ(seen, (std::vector<uint32_t>{IN_CREATE | IN_ISDIR, IN_OPEN | IN_ISDIR}));
 }
 
 TEST(CheckpointFolder, RetentionKeepsTheLatestAndEveryMth) {

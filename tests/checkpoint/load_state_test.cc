@@ -12,6 +12,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "checkpoint/agreement.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/file_input.h"
 #include "support/host_memory.h"
 #include "support/layout_run.h"
 #include "support/saved_run.h"
@@ -240,6 +241,33 @@ TEST(LoadState, RanksThatSeeDifferentCheckpointsExchangeNothing) {
   EXPECT_EQ(refused, 2);
 }
 
+TEST(LoadState, AFileThatRank0SeesAndAnotherRankDoesNotIsNoDamage) {
+  const Config c = on_ranks(small(), 1, 1, 2);
+  const TempDir one, stale;
+  run_and_save(c, one.path(), kSavedStep, 0);
+  std::filesystem::copy(saved_in(one), saved_in(stale));
+  std::filesystem::remove(saved_in(stale) / read_index(saved_in(one)).files[1].name);
+  for (const bool rank_0_sees_it : {true, false}) {
+    std::atomic<int> faults = 0, damaged = 0;
+    run_thread_ranks(2, [&](Comm& world) {
+      CpuBackend backend({.threads = 1, .isa = "auto"});
+      Assembly assembly(c, backend, world, 2);
+      PlacedModel& model = assembly.build();
+      CheckpointReader reader(rank_0_sees_it && world.rank() == 0 ? saved_in(one) : saved_in(stale));
+      try {
+        load_state(reader, model.executor().params(), model.mesh(), model.device(), LoadWhat::training, 1);
+      } catch (const FaultError& e) {
+        faults += std::string_view(e.what()).find("rank 0 sees all files") != std::string_view::npos;
+      } catch (const DamagedCheckpoint& e) {
+        damaged += std::string_view(e.what()).find("is missing") != std::string_view::npos;
+      }
+      world.barrier();
+    });
+    EXPECT_EQ(faults, rank_0_sees_it ? 2 : 0);
+    EXPECT_EQ(damaged, rank_0_sees_it ? 0 : 2);
+  }
+}
+
 // Collective, like together() itself.
 template <class Kind>
 void expect_ends_alike(const Mesh& mesh, const std::string& text, const std::function<void()>& work) {
@@ -264,6 +292,14 @@ TEST(Agreement, AllRanksThrowWhatAnyRankMet) {
     expect_ends_alike<DamagedCheckpoint>(mesh, "rank 3: torn\nrank 6: torn", [&] {
       if (rank == 3 || rank == 6) throw DamagedCheckpoint("torn");
       if (rank == 0) throw FaultError("disk");
+    });
+    expect_ends_alike<MissingBytes>(mesh, "rank 4: missing", [&] {
+      if (rank == 4) throw MissingBytes("missing");
+      if (rank == 0) throw FaultError("disk");
+    });
+    expect_ends_alike<DamagedCheckpoint>(mesh, "rank 3: torn", [&] {
+      if (rank == 3) throw DamagedCheckpoint("torn");
+      if (rank == 4) throw MissingBytes("missing");
     });
     expect_ends_alike<UsageError>(mesh, "rank 7: wrong", [&] {
       if (rank == 7) throw UsageError("wrong");
