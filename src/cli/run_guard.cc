@@ -65,8 +65,8 @@ void RunGuard::part() {
   session_ = nullptr;
 }
 
-RunFolder& RunGuard::open(std::unique_ptr<RunFolder> folder) {
-  journal_->open(folder->dir(), folder->lease().token(), folder->shared_log());
+RunFolder& RunGuard::open(std::unique_ptr<RunFolder> folder, bool anew) {
+  journal_->open(folder->dir(), folder->lease().token(), folder->shared_log(), anew);
   const std::lock_guard lock(mutex_);
   folder_ = std::move(folder);
   return *folder_;
@@ -85,7 +85,7 @@ int RunGuard::end_signal() {
 
 void RunGuard::tell_save(const SaveNews& news) {
   saved_step_ = news.saved_step;
-  journal_->save(now_at(), news.text, news.problem);
+  journal_->save(now_at(), news.text, news.problem, news.saved_step);
   if (news.problem) print_err(fmt::format("\nhlat: {}\n", news.text));
 }
 

@@ -36,8 +36,8 @@ class RunGuard {
   void configure(const Config& config);
   void meet(Session& session);  // until part() or the end of the process
   void part();
-  // Rank 0: the folder is kept here, and the run recorded in it from now on.
-  RunFolder& open(std::unique_ptr<RunFolder> folder);
+  // Rank 0: the folder is kept here, and the run recorded in it from now on. anew: it does not go on with one that was there.
+  RunFolder& open(std::unique_ptr<RunFolder> folder, bool anew);
   void join(uint64_t token);  // other ranks; see RunJournal
 
   // Once after each step, as TrainSetup wants it. The start-up ends with the first call.
@@ -45,6 +45,7 @@ class RunGuard {
   int64_t& step() { return step_; }      // under way; 0: before the first
   void tell_save(const SaveNews& news);  // rank 0
 
+  void over() { over_ = true; }                          // every rank: nothing is left that checkpoint.grace_s has to end
   void ended(const std::string& reason, int exit_code);  // records how, and gives the folder back
   // Ends the process as it is, with a save that its disk does not let end.
   [[noreturn]] void leave_save_behind(const std::string& reason, int exit_code);
@@ -64,7 +65,7 @@ class RunGuard {
   Config config_;
   int64_t step_ = 0;
   std::atomic<int64_t> saved_step_ = 0;
-  std::atomic<bool> over_ = false;  // how it ended is recorded
+  std::atomic<bool> over_ = false;  // it ends by itself, or how it ended is recorded
   mutable std::mutex mutex_;        // of the two pointers below
   Session* session_ = nullptr;
   std::unique_ptr<RunFolder> folder_;
