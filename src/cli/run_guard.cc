@@ -72,6 +72,11 @@ RunFolder& RunGuard::open(std::unique_ptr<RunFolder> folder, bool anew) {
   return *folder_;
 }
 
+void RunGuard::hold(std::unique_ptr<FolderLease> lease) {
+  const std::lock_guard lock(mutex_);
+  more_ = std::move(lease);
+}
+
 void RunGuard::join(uint64_t token) { journal_->join(config_.run.dir, token); }
 
 int RunGuard::end_signal() {
@@ -106,6 +111,7 @@ void RunGuard::ended(const std::string& reason, int exit_code) {
   over_ = true;
   if (journal_) journal_->end(now_at(), reason, exit_code);
   const std::lock_guard lock(mutex_);
+  if (more_ != nullptr) more_->release();
   if (folder_ != nullptr) folder_->lease().release();
 }
 

@@ -38,7 +38,8 @@ class RunGuard {
   void part();
   // Rank 0: the folder is kept here, and the run recorded in it from now on. anew: it does not go on with one that was there.
   RunFolder& open(std::unique_ptr<RunFolder> folder, bool anew);
-  void join(uint64_t token);  // other ranks; see RunJournal
+  void hold(std::unique_ptr<FolderLease> lease);  // of another folder, given back with the run's own
+  void join(uint64_t token);                      // other ranks; see RunJournal
 
   // Once after each step, as TrainSetup wants it. The start-up ends with the first call.
   int end_signal();
@@ -66,9 +67,10 @@ class RunGuard {
   int64_t step_ = 0;
   std::atomic<int64_t> saved_step_ = 0;
   std::atomic<bool> over_ = false;  // it ends by itself, or how it ended is recorded
-  mutable std::mutex mutex_;        // of the two pointers below
+  mutable std::mutex mutex_;        // of the pointers below
   Session* session_ = nullptr;
   std::unique_ptr<RunFolder> folder_;
+  std::unique_ptr<FolderLease> more_;
   std::optional<RunJournal> journal_;
   std::optional<EndSignals> signals_;
   std::optional<StartWatch> start_;

@@ -25,6 +25,24 @@ void check_data(const StartPoint& from, const Dataset* data) {
   const TrainData checked(data->identity(), data->train(), std::move(position));
 }
 
+namespace {
+
+namespace fs = std::filesystem;
+
+// A checkpoint.dir outside of the run folder could be given to two runs at once, so it has a lease of its own. None where it is inside, or
+// cannot be made: that is a failed save, which ends no run.
+std::unique_ptr<FolderLease> lease_checkpoints(const Config& config, const FolderLease::Say& say) {
+  const fs::path dir = checkpoint_dir(config);
+  std::error_code error;
+  const fs::path within = fs::weakly_canonical(dir, error).lexically_relative(fs::weakly_canonical(config.run.dir, error));
+  if (!error && (within.empty() || *within.begin() != "..")) return nullptr;
+  if (!saves_anything(config.checkpoint) && !fs::exists(dir, error)) return nullptr;
+  fs::create_directories(dir, error);
+  return error ? nullptr : std::make_unique<FolderLease>(dir, static_cast<double>(config.run.lease_s), say);
+}
+
+}  // namespace
+
 RunFolder* open_folder(const Config& given, const Config& config, const StartPoint& from, bool fresh, const Session& session,
                        RunGuard& guard) {
   RunFolder* folder = nullptr;
@@ -32,7 +50,9 @@ RunFolder* open_folder(const Config& given, const Config& config, const StartPoi
     const auto say = [](const std::string& text) { print_err(fmt::format("hlat: {}\n", text)); };
     const bool goes_on = from.kind == StartKind::continued || from.kind == StartKind::rewind;
     FolderStart start{.goes_on = goes_on};
-    const std::filesystem::path run = config.run.dir;  // has those of a run that had another checkpoint.dir
+    std::unique_ptr<FolderLease> checkpoints = lease_checkpoints(config, say);
+    if (fresh) checkpoints.reset();       // its file would be moved with the folder
+    const fs::path run = config.run.dir;  // has those of a run that had another checkpoint.dir
     if (fresh)
       start.set_aside = {checkpoint_dir(config), weights_dir(config), run / "checkpoints", run / "weights"};
     else
@@ -40,6 +60,7 @@ RunFolder* open_folder(const Config& given, const Config& config, const StartPoi
     folder = &guard.open(std::make_unique<RunFolder>(config.run.dir, run_record(given, config), config.run.tensorboard,
                                                      static_cast<double>(config.run.lease_s), say, start),
                          !goes_on);
+    guard.hold(fresh ? lease_checkpoints(config, say) : std::move(checkpoints));
   }
   const uint64_t token = broadcast_value(session.world(), folder != nullptr ? folder->lease().token() : 0, 0);
   if (folder == nullptr) guard.join(token);

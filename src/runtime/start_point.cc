@@ -52,7 +52,7 @@ class Search {
         resumes_(!config.checkpoint.resume_from.empty()),
         dir_(checkpoint_dir(config)) {
     if (!fresh) steps_ = checkpoint_steps(dir_);
-    if (!fresh && steps_.empty()) check_none_lost(config);
+    if (!fresh && steps_.empty() && !has_replaced()) check_none_lost(config);
     if (fresh && !asked_.empty() && !as_step(asked_) && is_within(find_checkpoint(asked_), {dir_, weights_dir(config)}))
       fail<UsageError>("checkpoint.{} = {} is in the run folder that --fresh sets aside: give another run.dir, or copy it first",
                        resumes_ ? "resume_from" : "init_from", asked_);
@@ -82,6 +82,12 @@ class Search {
           "--fresh",
           asked_, dir_.string());
     return resumed(StartKind::rewind, folder);
+  }
+
+  // check_unchanged() puts it back.
+  bool has_replaced() const {
+    const std::vector<Leftover> left = leftovers(dir_);
+    return std::any_of(left.begin(), left.end(), [](const Leftover& l) { return l.folder.extension() == ".replaced"; });
   }
 
   // A run that has checkpoints elsewhere, or had, must not begin anew because this folder has none.
@@ -224,8 +230,9 @@ StartPoint find_start(const Config& config, bool fresh, Comm& world) {
 
 void check_unchanged(const Config& config, const StartPoint& start) {
   const fs::path dir = checkpoint_dir(config);
+  remove_leftovers(dir);
   if (checkpoint_steps(dir) != start.found)
-    fail<FaultError>("the checkpoints in {} changed while this run was starting: another process wrote there; start it again",
+    fail<FaultError>("{} has other checkpoints now than when this run looked for them: another process wrote there; start it again",
                      dir.string());
 }
 

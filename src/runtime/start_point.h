@@ -51,7 +51,7 @@ StartPoint find_start(const Config& config, bool fresh, Comm& world);
 std::vector<std::string> check_start(const Config& config, const StartPoint& start);
 
 // On rank 0, when the run folder is its own: FaultError when the checkpoints are not those that the search saw. Another process, which held
-// the folder until now, has then saved more.
+// the folder until now, has then saved more, or died with a checkpoint put away to be replaced, which is put back here.
 void check_unchanged(const Config& config, const StartPoint& start);
 
 // The micro-batch of the saved run, with which `config` repeats its bits; none: nothing is resumed, or the replicas are others.

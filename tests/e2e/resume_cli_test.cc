@@ -8,6 +8,7 @@
 
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/checkpoint_reader.h"
+#include "record/folder_lease.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
 
@@ -171,6 +172,20 @@ TEST_F(Resume, FreshSetsTheOldRunAside) {
   EXPECT_EQ(losses("run").size(), 4u);
   EXPECT_TRUE(fs::exists(dir_.path("run/previous_1/checkpoints/step_4/index.json")));
   EXPECT_EQ(content(step("run", 4)), content(dir_.path("run/previous_1/checkpoints/step_4")));
+}
+
+TEST_F(Resume, TwoRunsAtOnceCannotHaveOneCheckpointDir) {
+  const std::vector<std::string> words = {"train.steps=4", "checkpoint.dir=" + dir_.path("disk")};
+  fs::create_directories(dir_.path("disk"));
+  {
+    const FolderLease other(dir_.path("disk"), 60);
+    const RunResult second = train("run", words);
+    EXPECT_EQ(second.exit_code, 2);
+    EXPECT_NE(second.err.find("another run is writing to " + dir_.path("disk")), std::string::npos) << second.err;
+  }
+  ASSERT_EQ(train("run", words).exit_code, 0);
+  EXPECT_FALSE(fs::exists(dir_.path("disk/run.lock"))) << "given back";
+  EXPECT_EQ(train("run", {words[0], words[1], "--fresh"}).exit_code, 0);
 }
 
 TEST_F(Resume, AnotherCheckpointDirDoesNotBeginTheRunAnew) {

@@ -23,5 +23,17 @@ TEST(StartPoint, ACheckpointThatCameBeforeTheLeaseIsNotPassedOver) {
   EXPECT_THROW(check_unchanged(config, start), FaultError) << "a restart finds it";
 }
 
+TEST(StartPoint, ACheckpointThatWasPutAwayForAnotherIsPutBack) {
+  const test::TempDir dir;
+  Config config;
+  config.run.dir = dir.path("run");
+  std::filesystem::create_directories(dir.path("run/checkpoints/step_4.replaced"));
+  dir.write("run/checkpoints/step_4.replaced/index.json", "{}");
+  SelfComm world;
+  const StartPoint start = find_start(config, false, world);
+  EXPECT_THROW(check_unchanged(config, start), FaultError) << "the next start goes on with it";
+  EXPECT_TRUE(std::filesystem::exists(dir.path("run/checkpoints/step_4/index.json")));
+}
+
 }  // namespace
 }  // namespace hlat
