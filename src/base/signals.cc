@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <future>
@@ -54,6 +53,8 @@ EndSignals::~EndSignals() {
 void EndSignals::run() {
   std::array<pollfd, 2> watched{pollfd{.fd = signals_, .events = POLLIN, .revents = 0},
                                 pollfd{.fd = stop_, .events = POLLIN, .revents = 0}};
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point first_at;
   while (true) {
     if (poll(watched.data(), watched.size(), -1) < 0) continue;  // interrupted
     if (watched[1].revents != 0) return;
@@ -63,9 +64,11 @@ void EndSignals::run() {
     const bool first = asked_ == 0;
     const Signal signal{.number = number, .sender = static_cast<int>(info.ssi_pid), .first = first};
     if (!first) {
-      answer_(signal);
+      const bool repeated = number == asked_ && (number == SIGTERM || number == SIGUSR1) && Clock::now() - first_at < kRepeated;
+      if (!repeated) answer_(signal);
       continue;
     }
+    first_at = Clock::now();
     // In a thread of its own: an answer that nobody reads must not keep the second signal waiting.
     std::packaged_task<void()> task([answer = answer_, signal] { answer(signal); });
     const std::future<void> answered = task.get_future();

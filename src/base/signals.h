@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
@@ -29,6 +30,10 @@ class EndSignals {
     int sender = 0;     // process id; 0: the kernel, as for Ctrl-C
     bool first = true;  // no other came before
   };
+  // Launchers may send one and the same request twice, through another process and directly: SIGTERM or SIGUSR1 that follows the same
+  // signal, the first, within this time is not a second one.
+  static constexpr std::chrono::seconds kRepeated{2};
+
   // An answer that blocks is left behind: what it touches then has to live as long as the process.
   explicit EndSignals(std::function<void(const Signal&)> answer);
   ~EndSignals();

@@ -14,7 +14,6 @@
 #include "base/json_text.h"
 #include "base/machine.h"
 #include "bench/peak.h"
-#include "checkpoint/staging.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "cli/config_warnings.h"
@@ -23,10 +22,8 @@
 #include "cli/ranks.h"
 #include "cli/run_guard.h"
 #include "cli/scan_shown.h"
+#include "cli/train_start.h"
 #include "cli/train_summary.h"
-#include "cli/version.h"
-#include "comm/host_exchange.h"
-#include "config/print.h"
 #include "config/resolve.h"
 #include "config/run_length.h"
 #include "eval/sample_text.h"
@@ -35,7 +32,6 @@
 #include "runtime/auto_micro_batch.h"
 #include "runtime/backends.h"
 #include "runtime/fit_check.h"
-#include "runtime/load_start.h"
 #include "runtime/open_data.h"
 #include "runtime/start_point.h"
 #include "train/state_records.h"
@@ -54,23 +50,6 @@ struct Args {
   bool json = false;
   bool fresh = false;
 };
-
-// Before any memory is taken. Rank 0 has the folder, the others only learn which it is.
-RunFolder* open_folder(const Config& given, const Config& config, const StartPoint& from, bool fresh, const Session& session,
-                       RunGuard& guard) {
-  RunFolder* folder = nullptr;
-  if (session.rank() == 0) {
-    const auto say = [](const std::string& text) { print_err(fmt::format("hlat: {}\n", text)); };
-    const bool goes_on = from.kind == StartKind::continued || from.kind == StartKind::rewind;
-    FolderStart start{.goes_on = goes_on};
-    if (fresh) start.set_aside = {checkpoint_dir(config), weights_dir(config)};
-    folder = &guard.open(std::make_unique<RunFolder>(config.run.dir, run_record(given, config), config.run.tensorboard,
-                                                     static_cast<double>(config.run.lease_s), say, start));
-  }
-  const uint64_t token = broadcast_value(session.world(), folder != nullptr ? folder->lease().token() : 0, 0);
-  if (folder == nullptr) guard.join(token);
-  return folder;
-}
 
 // What rank 0 tells before the first step.
 void introduce(const Config& given, const Config& config, const Session& session, const std::string& machine,
@@ -115,47 +94,11 @@ void tell_end(const Args& args, const Config& config, const TrainSetup& setup, c
   if (failed) std::rethrow_exception(failed);
 }
 
-// Where the run starts, with the model there.
-TrainState start_run(StartPoint& from, const Config& config, PlacedModel& model, const Session& session, int threads, RunFolder* folder) {
-  const auto say = [&](const std::string& text, bool warning) {
-    if (folder == nullptr) return;
-    folder->log().log(warning ? spdlog::level::warn : spdlog::level::info, "{}", text);
-    print_err(fmt::format("{}{}\n", warning ? "hlat: " : "", text));
-  };
-  for (const std::string& line : check_start(config, from)) say("changed since it was saved: " + line, false);
-  TrainState state = load_start(from, config, model, session.world(), threads, say);
-  if (folder == nullptr) return state;
-  // In this order: whoever is killed in between must not take checkpoints of steps whose records are gone for the latest.
-  for (const std::string& line : set_later_aside(from, config)) say(line, true);
-  folder->go_on(state.step);
-  return state;
-}
-
-// Saves of a run; none where its config asks for none. Collective.
-std::unique_ptr<Saver> make_saver(const Config& config, size_t staging, const StartPoint& from, Backend& backend, const Session& session,
-                                  RunGuard& guard, TrainSetup& setup) {
-  if (!saves_anything(config.checkpoint)) return nullptr;
-  Comm& world = session.world();
-  std::unique_ptr<Comm> commit = world.size() > 1 ? world.split(0, world.rank(), "checkpoint") : nullptr;
-  const Mesh& mesh = setup.model.mesh();
-  const ParamStore& params = setup.model.executor().params();
-  const SaveOptions options{.staging_bytes = staging, .max_wait_s = longest_update_wait(config)};
-  auto saver = std::make_unique<Saver>(params, setup.model.device(), mesh.coord().dp, mesh.shape().dp, std::move(commit), options);
-  setup.saves.emplace(SavesSetup{.saver = *saver,
-                                 .checkpoints = checkpoint_dir(config),
-                                 .weights = weights_dir(config),
-                                 .run = from.run,
-                                 .version = version(),
-                                 .config = json_text(to_json(config)),
-                                 .records = from.records,
-                                 .owns_start = from.kind != StartKind::fork,
-                                 .kernels = [&backend] { return backend.kernel_choices(); },
-                                 .tell = [&guard](const SaveNews& news) { guard.tell_save(news); }});
-  return saver;
-}
-
 // A run whose last step is done; more steps would go on with it.
 RunEnd tell_finished(const Config& config, const StartPoint& from, bool leads) {
+  if (from.kind != StartKind::continued)
+    fail<UsageError>("checkpoint.resume_from = {} is a checkpoint of step {}, and train.steps is {}: give more train.steps",
+                     config.checkpoint.resume_from, from.step(), config.train.steps);
   if (leads)
     print_err(fmt::format("step {} of {} is done (run folder {}): give more train.steps to go on, or --fresh to start anew\n", from.step(),
                           config.train.steps, config.run.dir));
@@ -168,6 +111,7 @@ void end_run(const TrainSummary& s, bool leads, RunGuard& guard) {
   if (s.ended_by == 0 && !s.save_problem.empty())
     fail<FaultError>("trained to step {}, but the last save failed: {}; {}", s.steps, s.save_problem,
                      s.saved_step ? fmt::format("the last checkpoint is that of step {}", *s.saved_step) : "there is no checkpoint");
+  guard.over();
   if (leads)
     guard.ended(
         s.ended_by == 0 ? "finished" : fmt::format("{} ended it after step {}{}", signal_name(s.ended_by), s.steps, saved ? ", saved" : ""),
@@ -221,8 +165,9 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   config = with_steps(std::move(config), data.get(), session.world(), threads);
   check_start(config, from);
   if (from.step() >= config.train.steps) return tell_finished(config, from, leads);
+  check_data(from, data.get());
   start.begin("connecting the groups of ranks and planning");
-  config = with_micro_batch(std::move(config), *backend, session.world(), session.local_ranks());
+  config = with_micro_batch(config, *backend, session.world(), session.local_ranks(), saved_micro_batch(config, from));
   Assembly assembly(config, *backend, session.world(), session.local_ranks());
   assembly.connect();
   check_fit(config, assembly, session.world(), session.host());

@@ -65,11 +65,16 @@ void RunGuard::part() {
   session_ = nullptr;
 }
 
-RunFolder& RunGuard::open(std::unique_ptr<RunFolder> folder) {
-  journal_->open(folder->dir(), folder->lease().token(), folder->shared_log());
+RunFolder& RunGuard::open(std::unique_ptr<RunFolder> folder, bool anew) {
+  journal_->open(folder->dir(), folder->lease().token(), folder->shared_log(), anew);
   const std::lock_guard lock(mutex_);
   folder_ = std::move(folder);
   return *folder_;
+}
+
+void RunGuard::hold(std::unique_ptr<FolderLease> lease) {
+  const std::lock_guard lock(mutex_);
+  more_ = std::move(lease);
 }
 
 void RunGuard::join(uint64_t token) { journal_->join(config_.run.dir, token); }
@@ -85,7 +90,7 @@ int RunGuard::end_signal() {
 
 void RunGuard::tell_save(const SaveNews& news) {
   saved_step_ = news.saved_step;
-  journal_->save(now_at(), news.text, news.problem);
+  journal_->save(now_at(), news.text, news.problem, news.saved_step);
   if (news.problem) print_err(fmt::format("\nhlat: {}\n", news.text));
 }
 
@@ -106,6 +111,7 @@ void RunGuard::ended(const std::string& reason, int exit_code) {
   over_ = true;
   if (journal_) journal_->end(now_at(), reason, exit_code);
   const std::lock_guard lock(mutex_);
+  if (more_ != nullptr) more_->release();
   if (folder_ != nullptr) folder_->lease().release();
 }
 

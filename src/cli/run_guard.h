@@ -36,15 +36,17 @@ class RunGuard {
   void configure(const Config& config);
   void meet(Session& session);  // until part() or the end of the process
   void part();
-  // Rank 0: the folder is kept here, and the run recorded in it from now on.
-  RunFolder& open(std::unique_ptr<RunFolder> folder);
-  void join(uint64_t token);  // other ranks; see RunJournal
+  // Rank 0: the folder is kept here, and the run recorded in it from now on. anew: it does not go on with one that was there.
+  RunFolder& open(std::unique_ptr<RunFolder> folder, bool anew);
+  void hold(std::unique_ptr<FolderLease> lease);  // of another folder, given back with the run's own
+  void join(uint64_t token);                      // other ranks; see RunJournal
 
   // Once after each step, as TrainSetup wants it. The start-up ends with the first call.
   int end_signal();
   int64_t& step() { return step_; }      // under way; 0: before the first
   void tell_save(const SaveNews& news);  // rank 0
 
+  void over() { over_ = true; }                          // every rank: nothing is left that checkpoint.grace_s has to end
   void ended(const std::string& reason, int exit_code);  // records how, and gives the folder back
   // Ends the process as it is, with a save that its disk does not let end.
   [[noreturn]] void leave_save_behind(const std::string& reason, int exit_code);
@@ -64,10 +66,11 @@ class RunGuard {
   Config config_;
   int64_t step_ = 0;
   std::atomic<int64_t> saved_step_ = 0;
-  std::atomic<bool> over_ = false;  // how it ended is recorded
-  mutable std::mutex mutex_;        // of the two pointers below
+  std::atomic<bool> over_ = false;  // it ends by itself, or how it ended is recorded
+  mutable std::mutex mutex_;        // of the pointers below
   Session* session_ = nullptr;
   std::unique_ptr<RunFolder> folder_;
+  std::unique_ptr<FolderLease> more_;
   std::optional<RunJournal> journal_;
   std::optional<EndSignals> signals_;
   std::optional<StartWatch> start_;

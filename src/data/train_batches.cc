@@ -9,11 +9,12 @@ namespace {
 
 template <class T>
 void same(const char* what, const T& now, const T& then) {
-  if (!(now == then)) fail("the saved data position was made with {} {}, this run has {}", what, then, now);
+  if (!(now == then)) fail<UsageError>("the saved data position was made with {} {}, this run has {}", what, then, now);
 }
 
 void check_identity(const DataIdentity& now, const DataIdentity& then) {
-  if (now.tokenizer != then.tokenizer) fail("the saved data position was made with another tokenizer than data.tokenizer is now");
+  if (now.tokenizer != then.tokenizer)
+    fail<UsageError>("the saved data position was made with another tokenizer than data.tokenizer is now");
   same("data.seed", now.seed, then.seed);
   same("data.validation", now.validation, then.validation);
   same("train.global_batch", now.lanes, then.lanes);
@@ -25,9 +26,10 @@ void check_identity(const DataIdentity& now, const DataIdentity& then) {
 void check_files(const DocumentSource& now, const SourceRecord& then) {
   const std::vector<uint64_t> files = now.identity();
   if (files.size() != then.files.size())
-    fail("source {} had {} files when the data position was saved and has {} now", then.name, then.files.size(), files.size());
+    fail<UsageError>("source {} had {} files when the data position was saved and has {} now", then.name, then.files.size(), files.size());
   for (size_t i = 0; i < files.size(); ++i)
-    if (files[i] != then.files[i]) fail("{} (source {}) changed since the data position was saved", now.part_name(i), then.name);
+    if (files[i] != then.files[i])
+      fail<UsageError>("{} (source {}) changed since the data position was saved", now.part_name(i), then.name);
 }
 
 // Where the items of an old list lie in the new one.

@@ -14,7 +14,7 @@ namespace hlat {
 
 // What a run trains on and where it begins: at the start of its data, or where a saved position stands; both are one path. The mixture
 // has the sources of this run, then those that only the position knows. Weights and sources may have changed since it was saved, which
-// begins a segment; anything else that differs from the saved run is an Error that names it.
+// begins a segment; anything else that differs from the saved run is a UsageError that names it.
 class TrainData {
  public:
   // `configured` is the mixture that the config makes; its sources must outlive this.

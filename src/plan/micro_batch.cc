@@ -15,6 +15,11 @@ Config with(const Config& config, int64_t micro_batch) {
   return c;
 }
 
+bool plan_fits(const Config& config, const PlanTarget& target, const Fit& fit) {
+  const std::vector<RankPlan> stages = plan_stages(config, target);
+  return std::all_of(stages.begin(), stages.end(), [&](const RankPlan& p) { return fit.fits(config, p); });
+}
+
 // Those that the other keys allow, in order.
 std::vector<int64_t> candidates(const Config& config) {
   const int64_t rows = config.train.global_batch / config.parallel.dp;
@@ -35,12 +40,12 @@ int64_t largest_micro_batch(const Config& config, const PlanTarget& target, cons
   careful.available *= kChosenShare;
   careful.host_available *= kChosenShare;
   // Memory grows with the micro-batch: no larger one fits where a smaller does not.
-  const auto end = std::partition_point(all.begin(), all.end(), [&](int64_t n) {
-    const Config c = with(config, n);
-    const std::vector<RankPlan> stages = plan_stages(c, target);
-    return std::all_of(stages.begin(), stages.end(), [&](const RankPlan& p) { return careful.fits(c, p); });
-  });
+  const auto end = std::partition_point(all.begin(), all.end(), [&](int64_t n) { return plan_fits(with(config, n), target, careful); });
   return end == all.begin() ? 1 : *std::prev(end);
+}
+
+bool micro_batch_fits(const Config& config, const PlanTarget& target, const Fit& fit) {
+  return validate(config).empty() && plan_fits(config, target, fit);
 }
 
 }  // namespace hlat

@@ -79,6 +79,7 @@ RunFolder::RunFolder(const fs::path& dir, std::string_view config_yaml, bool ten
 }
 
 std::vector<std::string> RunFolder::make_room(std::string_view config_yaml, const FolderStart& start) {
+  if (start.check) start.check();
   // Without checkpoints a folder is that of an old run, whatever else was moved when a process is killed here.
   for (const fs::path& path : start.set_aside) previous_.take(path);
   if (!start.goes_on) {

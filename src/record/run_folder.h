@@ -8,6 +8,7 @@
 
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,8 @@ namespace hlat {
 
 struct FolderStart {
   bool goes_on = false;                               // the run that the folder has goes on: go_on() comes before record()
+  std::function<void()> check = {};                   // under the lease and before anything is moved; throws where the caller's picture of
+                                                      // the folder, which is older than the lease, is no longer right
   std::vector<std::filesystem::path> set_aside = {};  // checkpoints that are not of the run's past, moved before all else; missing ones
                                                       // are skipped (--fresh: all folders of them; a rewind: those of later steps)
 };

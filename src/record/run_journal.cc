@@ -23,28 +23,37 @@ std::string utc_time() {
   return fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(seconds.count())), ms);
 }
 
-// Whether the last start has its end.
-bool is_over(const std::filesystem::path& events) {
-  std::ifstream in(events, std::ios::binary);
-  bool over = false;
+constexpr std::string_view kAnew = "started", kGoesOn = "started again";
+
+template <class See>
+void for_each_event(const std::filesystem::path& folder, const See& see) {
+  std::ifstream in(folder / "events.jsonl", std::ios::binary);
   for (std::string line; std::getline(in, line);) {
     const auto event = nlohmann::json::parse(line, nullptr, false);
-    if (!event.is_object() || !event.contains("kind")) continue;
+    if (event.is_object() && event.contains("kind")) see(event);
+  }
+}
+
+// Whether the last start has its end.
+bool is_over(const std::filesystem::path& folder) {
+  bool over = false;
+  for_each_event(folder, [&](const nlohmann::json& event) {
     if (event["kind"] == "start") over = false;
     if (event["kind"] == "end") over = true;
-  }
+  });
   return over;
 }
 
 }  // namespace
 
-void RunJournal::open(const std::filesystem::path& folder, uint64_t token, Log log) {
+void RunJournal::open(const std::filesystem::path& folder, uint64_t token, Log log, bool anew) {
   const std::lock_guard lock(mutex_);
   cut_to_whole_lines(folder / "events.jsonl");
   folder_ = folder;
   token_ = token;
   log_ = std::move(log);
-  const Event start{.kind = "start", .reason = "started"};
+  const std::string reason(anew ? kAnew : kGoesOn);
+  const Event start{.kind = "start", .reason = reason};
   this->log(start);
   write(start);
 }
@@ -57,8 +66,8 @@ void RunJournal::join(const std::filesystem::path& folder, uint64_t token) {
 
 void RunJournal::signal(int64_t step, const std::string& reason) { try_write({.kind = "signal", .step = step, .reason = reason}); }
 
-void RunJournal::save(int64_t step, const std::string& reason, bool failed) {
-  try_write({.kind = failed ? "save_failed" : "save", .step = step, .reason = reason, .routine = true});
+void RunJournal::save(int64_t step, const std::string& reason, bool failed, int64_t saved) {
+  try_write({.kind = failed ? "save_failed" : "save", .step = step, .reason = reason, .saved = saved, .routine = true});
 }
 
 void RunJournal::fault(int64_t step, const std::string& reason, const std::vector<int>& missing) {
@@ -76,7 +85,7 @@ void RunJournal::try_write(const Event& event) try {
   ended_ = event.exit_code.has_value();
   if (!is_own()) return;
   log(event);
-  if (event.routine || !is_over(folder_ / "events.jsonl")) write(event);
+  if (event.routine || !is_over(folder_)) write(event);
 } catch (const std::exception&) {
 }
 
@@ -100,7 +109,17 @@ void RunJournal::write(const Event& e) {
       {"version", origin_.version}};
   if (e.exit_code) j["exit_code"] = *e.exit_code;
   if (!e.missing.empty()) j["missing"] = e.missing;
+  if (e.saved > 0) j["saved"] = e.saved;
   OutputFile(folder_ / "events.jsonl", OutputFile::Mode::append).write(json_text(j) + "\n");
+}
+
+int64_t recorded_save(const std::filesystem::path& folder) {
+  int64_t saved = 0;
+  for_each_event(folder, [&](const nlohmann::json& event) {
+    if (event["kind"] == "start" && event.value("reason", nlohmann::json()) == kAnew) saved = 0;
+    if (event["kind"] == "save" && event.value("saved", nlohmann::json()).is_number_integer()) saved = event["saved"].get<int64_t>();
+  });
+  return saved;
 }
 
 }  // namespace hlat

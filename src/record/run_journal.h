@@ -9,6 +9,7 @@
 //   step       under way; 0: none yet     config        hash of the resolved config, for runs that are the same
 //   reason     in words                   version       of hlat
 //   exit_code  of an end, else null       missing       ranks that are gone, of a fault; else not there
+//   saved      step of the latest checkpoint, of a save; not there: the run has none
 #pragma once
 
 #include <filesystem>
@@ -33,12 +34,13 @@ class RunJournal {
 
   // Rank 0, when the folder is its own: writes the start. FaultError when that is impossible.
   // token: of its lease; where the lock has another's the folder is lost, and nothing is written any more.
-  void open(const std::filesystem::path& folder, uint64_t token, Log log);
+  // anew: the run does not go on with one that the folder has.
+  void open(const std::filesystem::path& folder, uint64_t token, Log log, bool anew = true);
   // Another rank: it writes only where the folder's lock has this token, which is that of rank 0.
   void join(const std::filesystem::path& folder, uint64_t token);
 
   void signal(int64_t step, const std::string& reason);
-  void save(int64_t step, const std::string& reason, bool failed);
+  void save(int64_t step, const std::string& reason, bool failed, int64_t saved);  // saved: 0: there is no checkpoint
   void fault(int64_t step, const std::string& reason, const std::vector<int>& missing);
   void end(int64_t step, const std::string& reason, int exit_code);  // only the first of a rank is told
 
@@ -49,6 +51,7 @@ class RunJournal {
     const std::string& reason;
     std::optional<int> exit_code = {};
     std::vector<int> missing = {};
+    int64_t saved = 0;
     bool routine = false;  // comes often, from rank 0 alone: whether the run is over is not looked up
   };
   void write(const Event& event);
@@ -63,5 +66,8 @@ class RunJournal {
   Log log_;                       // on rank 0
   bool ended_ = false;
 };
+
+// The step of the latest checkpoint that the run of this folder has recorded since it began anew; 0: none.
+int64_t recorded_save(const std::filesystem::path& folder);
 
 }  // namespace hlat

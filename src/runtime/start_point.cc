@@ -10,7 +10,9 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/find_checkpoint.h"
 #include "config/continuation.h"
+#include "config/load.h"
 #include "config/saved.h"
+#include "record/run_journal.h"
 #include "runtime/from_rank_0.h"
 
 namespace hlat {
@@ -50,12 +52,20 @@ class Search {
         resumes_(!config.checkpoint.resume_from.empty()),
         dir_(checkpoint_dir(config)) {
     if (!fresh) steps_ = checkpoint_steps(dir_);
+    if (!fresh && steps_.empty() && !has_replaced()) check_none_lost(config);
     if (fresh && !asked_.empty() && !as_step(asked_) && is_within(find_checkpoint(asked_), {dir_, weights_dir(config)}))
       fail<UsageError>("checkpoint.{} = {} is in the run folder that --fresh sets aside: give another run.dir, or copy it first",
                        resumes_ ? "resume_from" : "init_from", asked_);
   }
 
   StartPoint find() {
+    StartPoint start = choose();
+    start.found = steps_;
+    return start;
+  }
+
+ private:
+  StartPoint choose() {
     if (steps_.empty()) return asked_.empty() ? anew() : from_elsewhere();
     StartPoint own = newest();
     if (asked_.empty() || asked_of(own) == asked_) return own;
@@ -74,7 +84,37 @@ class Search {
     return resumed(StartKind::rewind, folder);
   }
 
- private:
+  // check_unchanged() puts it back.
+  bool has_replaced() const {
+    const std::vector<Leftover> left = leftovers(dir_);
+    return std::any_of(left.begin(), left.end(), [](const Leftover& l) { return l.folder.extension() == ".replaced"; });
+  }
+
+  // A run that has checkpoints elsewhere, or had, must not begin anew because this folder has none.
+  void check_none_lost(const Config& config) const {
+    const fs::path run = config.run.dir;
+    for (const fs::path& dir : {former_dir(config), run / "checkpoints"})
+      if (const std::vector<int64_t> there = checkpoint_steps(dir); !there.empty())
+        fail<UsageError>(
+            "{} has no checkpoints, and the run of {} has some in {}, up to step {}: give checkpoint.dir={} or move them, or set the run "
+            "aside with --fresh",
+            dir_.string(), run.string(), dir.string(), there.back(), dir.string());
+    if (const int64_t saved = recorded_save(run); saved > 0)
+      fail<UsageError>(
+          "{} has no checkpoints, and events.jsonl of {} says that step {} was saved: check that its disk is mounted, or start anew with "
+          "--fresh",
+          dir_.string(), run.string(), saved);
+  }
+
+  // Where the run folder's own config says that its checkpoints are.
+  static fs::path former_dir(const Config& config) try {
+    const fs::path file = fs::path(config.run.dir) / "config.yaml";
+    if (!fs::exists(file)) return {};
+    return checkpoint_dir(load_config(file.string()).config);
+  } catch (const std::exception&) {
+    return {};  // of a version that had other keys, or cannot be read
+  }
+
   static StartPoint anew() {
     StartPoint start;
     start.run = new_run_id();
@@ -146,6 +186,8 @@ class Search {
   std::vector<int64_t> steps_;
 };
 
+SavedConfig saved_config(const StartPoint& start) { return config_from_json(nlohmann::ordered_json::parse(start.index.config)); }
+
 // A StartPoint as text for the other ranks.
 std::string pack(const StartPoint& s) {
   Json json{{"kind", static_cast<int>(s.kind)}, {"run", s.run}, {"index", s.candidates.empty() ? "" : s.index.save()}};
@@ -186,9 +228,23 @@ StartPoint find_start(const Config& config, bool fresh, Comm& world) {
   return own ? std::move(*own) : unpack(text);
 }
 
+void check_unchanged(const Config& config, const StartPoint& start) {
+  const fs::path dir = checkpoint_dir(config);
+  remove_leftovers(dir);
+  if (checkpoint_steps(dir) != start.found)
+    fail<FaultError>("{} has other checkpoints now than when this run looked for them: another process wrote there; start it again",
+                     dir.string());
+}
+
+std::optional<int64_t> saved_micro_batch(const Config& config, const StartPoint& start) {
+  if (!start.resumes()) return {};
+  const Config saved = saved_config(start).config;
+  return saved.parallel.dp == config.parallel.dp ? std::optional(saved.train.micro_batch) : std::nullopt;
+}
+
 std::vector<std::string> check_start(const Config& config, const StartPoint& start) {
   if (!start.resumes()) return {};
-  const SavedConfig saved = config_from_json(nlohmann::ordered_json::parse(start.index.config));
+  const SavedConfig saved = saved_config(start);
   std::vector<std::string> lines = check_continuation(saved.config, config, start.kind != StartKind::continued);
   for (const std::string& key : saved.unknown) lines.push_back(fmt::format("{} of the saved config is not known here", key));
   return lines;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,16 +36,25 @@ struct StartPoint {
   std::vector<std::filesystem::path> candidates;  // the best first; later ones only where those before turn out to be damaged
   CheckpointIndex index;                          // of the first; nothing in it for a run that starts anew
   std::vector<DamagedFolder> damaged;             // newer ones whose index is not sound
+  std::vector<int64_t> found;                     // rank 0: steps that the search saw in the run's own folder
   std::vector<Record> records;                    // that its checkpoints have: where it came from
 
   bool resumes() const { return kind == StartKind::fork || kind == StartKind::rewind || kind == StartKind::continued; }
   int64_t step() const { return resumes() ? index.step : 0; }
 };
 
-// Collective over `world`. fresh: what the run folder has is not looked at. UsageError on all ranks.
+// Collective over `world`. fresh: what the run folder has is not looked at. UsageError on all ranks, also where the run of this folder has
+// its checkpoints elsewhere, or has recorded some that are gone.
 StartPoint find_start(const Config& config, bool fresh, Comm& world);
 
 // What the saved run allows to be changed (config/continuation.h), before memory is taken; lines for the log. UsageError.
 std::vector<std::string> check_start(const Config& config, const StartPoint& start);
+
+// On rank 0, when the run folder is its own: FaultError when the checkpoints are not those that the search saw. Another process, which held
+// the folder until now, has then saved more, or died with a checkpoint put away to be replaced, which is put back here.
+void check_unchanged(const Config& config, const StartPoint& start);
+
+// The micro-batch of the saved run, with which `config` repeats its bits; none: nothing is resumed, or the replicas are others.
+std::optional<int64_t> saved_micro_batch(const Config& config, const StartPoint& start);
 
 }  // namespace hlat

@@ -53,5 +53,22 @@ TEST(EndSignals, TheAnswerComesBeforeTheEndThatItAsksFor) {
             0);
 }
 
+TEST(EndSignals, ARequestThatComesTwiceIsOne) {
+  EXPECT_EQ(exit_code_in_child([] {
+              std::atomic<int> answers = 0;
+              const EndSignals signals([&](const EndSignals::Signal& signal) {
+                ++answers;
+                if (!signal.first) _exit(signal.number == SIGINT && answers == 2 ? 0 : 2);
+              });
+              for (const int again : {SIGTERM, SIGTERM, SIGINT}) {
+                kill(getpid(), again);
+                while (signals.asked() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                std::this_thread::sleep_for(std::chrono::milliseconds(100));
+              }
+              std::this_thread::sleep_for(std::chrono::minutes(1));
+            }),
+            0);
+}
+
 }  // namespace
 }  // namespace hlat

@@ -8,6 +8,7 @@
 
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/checkpoint_reader.h"
+#include "record/folder_lease.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
 
@@ -171,6 +172,92 @@ TEST_F(Resume, FreshSetsTheOldRunAside) {
   EXPECT_EQ(losses("run").size(), 4u);
   EXPECT_TRUE(fs::exists(dir_.path("run/previous_1/checkpoints/step_4/index.json")));
   EXPECT_EQ(content(step("run", 4)), content(dir_.path("run/previous_1/checkpoints/step_4")));
+}
+
+TEST_F(Resume, TwoRunsAtOnceCannotHaveOneCheckpointDir) {
+  const std::vector<std::string> words = {"train.steps=4", "checkpoint.dir=" + dir_.path("disk")};
+  fs::create_directories(dir_.path("disk"));
+  {
+    const FolderLease other(dir_.path("disk"), 60);
+    const RunResult second = train("run", words);
+    EXPECT_EQ(second.exit_code, 2);
+    EXPECT_NE(second.err.find("another run is writing to " + dir_.path("disk")), std::string::npos) << second.err;
+  }
+  ASSERT_EQ(train("run", words).exit_code, 0);
+  EXPECT_FALSE(fs::exists(dir_.path("disk/run.lock"))) << "given back";
+  EXPECT_EQ(train("run", {words[0], words[1], "--fresh"}).exit_code, 0);
+}
+
+TEST_F(Resume, AnotherCheckpointDirDoesNotBeginTheRunAnew) {
+  ASSERT_EQ(train("run", {"train.steps=4"}).exit_code, 0);
+  const RunResult moved = train("run", {"checkpoint.dir=" + dir_.path("disk")});
+  EXPECT_EQ(moved.exit_code, 2);
+  EXPECT_NE(moved.err.find("has some in " + dir_.path("run/checkpoints") + ", up to step 4"), std::string::npos) << moved.err;
+  EXPECT_EQ(metrics("run").size(), 4u) << "nothing was touched";
+  fs::rename(dir_.path("run/checkpoints"), dir_.path("disk"));
+  EXPECT_EQ(train("run", {"checkpoint.dir=" + dir_.path("disk"), "train.steps=8"}).exit_code, 0) << "what the message says to do";
+  const RunResult back = train("run");
+  EXPECT_EQ(back.exit_code, 2);
+  EXPECT_NE(back.err.find("give checkpoint.dir=" + dir_.path("disk")), std::string::npos) << back.err;
+}
+
+TEST_F(Resume, CheckpointsThatAreGoneDoNotBeginTheRunAnew) {
+  ASSERT_EQ(train("run", {"train.steps=4"}).exit_code, 0);
+  fs::rename(dir_.path("run/checkpoints"), dir_.path("not mounted"));
+  const RunResult gone = train("run");
+  EXPECT_EQ(gone.exit_code, 2);
+  EXPECT_NE(gone.err.find("says that step 4 was saved"), std::string::npos) << gone.err;
+  EXPECT_EQ(metrics("run").size(), 4u) << "nothing was touched";
+  const std::vector<std::string> unsaved = {"checkpoint.every=0", "checkpoint.at_end=false"};
+  EXPECT_EQ(train("run", {unsaved[0], unsaved[1], "--fresh"}).exit_code, 0);
+  EXPECT_EQ(train("run", unsaved).exit_code, 0) << "saves of the run that was set aside are not those of this one";
+}
+
+TEST_F(Resume, AnAutomaticMicroBatchIsThatOfTheSavedRun) {
+  ASSERT_EQ(train("run", {"train.steps=4", "train.micro_batch=2"}).exit_code, 0);
+  ASSERT_EQ(train("run", {"train.steps=8", "train.micro_batch=auto"}).exit_code, 0);
+  EXPECT_EQ(json::parse(read_index(step("run", 8)).config)["train"]["micro_batch"], 2);
+  ASSERT_EQ(train("new", {"train.steps=4", "train.micro_batch=auto"}).exit_code, 0);
+  EXPECT_EQ(json::parse(read_index(step("new", 4)).config)["train"]["micro_batch"], 4) << "what a new run takes";
+}
+
+TEST_F(Resume, DataThatChangedIsToldBeforeAnythingIsMoved) {
+  ASSERT_EQ(run_binary({"data", "sample", "--out", dir_.path("data"), "--documents", "100"}).exit_code, 0);
+  const std::string config = dir_.write("files.yaml",
+                                        "model: {layers: 1, hidden: 32, heads: 2, ffn: 64, vocab: 2048}\n"
+                                        "train: {seq_len: 32, global_batch: 4, micro_batch: 2}\n"
+                                        "optim: {schedule_steps: 8}\n"
+                                        "run: {sample_lines: 0, dir: " +
+                                            dir_.path("run") +
+                                            "}\n"
+                                            "checkpoint: {every: 4, keep: 10}\n"
+                                            "device: {backend: cpu, threads: 1}\n"
+                                            "data:\n"
+                                            "  tokenizer: " +
+                                            dir_.path("data/tokenizer.json") +
+                                            "\n"
+                                            "  sources:\n"
+                                            "    - {name: stories, path: " +
+                                            dir_.path("data/stories.jsonl") + "}\n");
+  ASSERT_EQ(run_binary({"train", "--config", config, "train.steps=4"}).exit_code, 0);
+  ASSERT_EQ(run_binary({"train", "--config", config, "train.steps=8"}).exit_code, 0);
+  std::ofstream(dir_.path("data/stories.jsonl"), std::ios::app) << R"({"text": "one more"})"
+                                                                << "\n";
+  const RunResult wrong = run_binary({"train", "--config", config, "train.steps=8", "checkpoint.resume_from=4"});
+  EXPECT_EQ(wrong.exit_code, 2) << wrong.err;
+  EXPECT_NE(wrong.err.find("stories.jsonl (source stories) changed since the data position was saved"), std::string::npos) << wrong.err;
+  EXPECT_EQ(metrics("run").size(), 8u);
+  EXPECT_TRUE(fs::exists(step("run", 8)));
+}
+
+TEST_F(Resume, AForkThatHasNothingToTrainIsRefused) {
+  train_in_parts("run", {}, {4, 8});
+  for (const char* steps : {"train.steps=4", "train.steps=8"}) {
+    const RunResult fork = train("fork", {"checkpoint.resume_from=" + step("run", 8), steps});
+    EXPECT_EQ(fork.exit_code, 2);
+    EXPECT_NE(fork.err.find("is a checkpoint of step 8"), std::string::npos) << fork.err;
+    EXPECT_FALSE(fs::exists(dir_.path("fork")));
+  }
 }
 
 TEST_F(Resume, RetentionAndCopiesOfTheWeights) {

@@ -80,6 +80,20 @@ class ContinuedFolder : public testing::Test {
   double loss_ = 0;
 };
 
+TEST_F(ContinuedFolder, WhatTheStartWasChosenFromIsCheckedUnderTheLeaseBeforeAnythingIsMoved) {
+  run({}, 1, 3);
+  bool held = false;
+  const auto check = [&] {
+    held = fs::exists(dir() / "run.lock");
+    fail<FaultError>("another process wrote there");
+  };
+  EXPECT_THROW(RunFolder(dir(), "other config", true, 60, {}, {.check = check}), FaultError);
+  EXPECT_TRUE(held);
+  EXPECT_EQ(metrics_steps(dir()), counted(1, 3));
+  EXPECT_FALSE(fs::exists(previous(1)));
+  EXPECT_FALSE(fs::exists(dir() / "run.lock"));
+}
+
 TEST_F(ContinuedFolder, GoesOnWithoutAGapOrARepeatedStepAndLinesPastTheResumedStepAreSetAside) {
   run({}, 1, 8);
   run(5, 6, 9);

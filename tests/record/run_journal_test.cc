@@ -96,6 +96,22 @@ TEST(RunJournal, ARunThatLostItsFolderTellsNothingInIt) {
   EXPECT_EQ(events_in(dir).size(), 1u);
 }
 
+TEST(RunJournal, TellsTheLatestCheckpointOfTheRunThatTheFolderHas) {
+  const test::TempDir dir;
+  EXPECT_EQ(recorded_save(dir.path()), 0);
+  RunFolder folder(dir.path(), "", false);
+  const auto start = [&](bool anew, int64_t saved) {
+    RunJournal journal(origin(0));
+    journal.open(dir.path(), folder.lease().token(), folder.shared_log(), anew);
+    if (saved > 0) journal.save(saved, "saved", false, saved);
+    return recorded_save(dir.path());
+  };
+  EXPECT_EQ(start(true, 4), 4);
+  EXPECT_EQ(start(false, 0), 4);
+  EXPECT_EQ(start(false, 8), 8);
+  EXPECT_EQ(start(true, 0), 0) << "a new run has none";
+}
+
 TEST(RunJournal, WordsThatAreNoUtf8AreStillJson) {
   const test::TempDir dir;
   RunFolder folder(dir.path(), "", false);
