@@ -53,7 +53,7 @@ struct SavingRun {
                            .records = {},
                            .owns_start = owns_start,
                            .tell = [this](const SaveNews& n) { news.push_back(n); }};
-    saves.emplace(config, setup, step, true, nullptr);
+    saves.emplace(config, setup, step, true, [] { return OwnPosition(DataState()); });
   }
   void end_save() {
     saves->before_update(0);
@@ -215,7 +215,7 @@ TEST(RunSaves, WhereAQuotaEndsASaveTheOldestCheckpointGoesThoughTheDiskHasRoom) 
   run.start(0);
   for (const int64_t step : {10, 20}) run.save(Due::training, step);
   run.fail_save(Due::training, 30, EDQUOT);
-  for (const double limit = now_s() + 60; !run.told("to make room") && now_s() < limit;) run.saves->collect();
+  for (const double limit = now_s() + 10; !run.told("to make room") && now_s() < limit;) run.saves->collect();
   EXPECT_EQ(run.checkpoints(), Steps{20});
   EXPECT_EQ(run.finish(30), "");
   EXPECT_TRUE(run.told("removed 1 of the oldest checkpoints to make room"));
