@@ -81,6 +81,8 @@ TEST(AutoMicroBatch, AllRanksTakeWhatFitsTheSmallest) {
     SmallBackend backend(world.rank(), world.rank() == 1 ? enough : size_t{64} << 30);
     EXPECT_EQ(with_micro_batch(config, backend, world, 2).train.micro_batch, 4);
     EXPECT_EQ(with_micro_batch(four, backend, world, 2), four) << "a number stays";
+    EXPECT_EQ(with_micro_batch(config, backend, world, 2, 2).train.micro_batch, 2) << "that of the saved run";
+    EXPECT_EQ(with_micro_batch(config, backend, world, 2, 8).train.micro_batch, 4) << "it fits on rank 0 alone";
   });
 }
 
