@@ -185,8 +185,9 @@ void remove_leftovers(const fs::path& parent) {
 std::vector<int64_t> beyond_retention(const std::vector<int64_t>& steps, int64_t keep, int64_t keep_every) {
   std::vector<int64_t> sorted = steps, gone;
   std::sort(sorted.begin(), sorted.end());
+  // A save that came late stands for the multiple that it passed. Removing one that passed none changes nothing for the others.
   for (size_t i = 0; i + static_cast<size_t>(keep) < sorted.size(); ++i)
-    if (keep_every == 0 || sorted[i] % keep_every != 0) gone.push_back(sorted[i]);
+    if (keep_every == 0 || sorted[i] / keep_every == (i > 0 ? sorted[i - 1] / keep_every : 0)) gone.push_back(sorted[i]);
   return gone;
 }
 

@@ -50,7 +50,7 @@ std::vector<Leftover> leftovers(const std::filesystem::path& parent);  // by ste
 // Removes them. Nobody may be writing here.
 void remove_leftovers(const std::filesystem::path& parent);
 
-// Steps to remove so that the `keep` latest stay, and those that are multiples of keep_every (0: none).
+// Steps to remove so that the `keep` latest stay, and for each multiple of keep_every (0: none) the first at or after it.
 std::vector<int64_t> beyond_retention(const std::vector<int64_t>& steps, int64_t keep, int64_t keep_every);
 
 uint64_t free_bytes(const std::filesystem::path& folder);  // of its file system, for this user

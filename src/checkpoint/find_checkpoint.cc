@@ -120,7 +120,8 @@ fs::path find_checkpoint(const std::string& given, std::optional<int64_t> step) 
   check_folder(given);
   if (is_file(fs::path(given) / kIndexName)) {
     if (step) fail<UsageError>("{} is a checkpoint itself; a step is chosen in the folder of a run", given);
-    return given;
+    const fs::path folder = given;
+    return folder.has_filename() ? folder : folder.parent_path();  // a shell completes with a slash
   }
   const std::vector<fs::path> folders = checkpoint_folders(given);
   for (const fs::path& folder : folders) {

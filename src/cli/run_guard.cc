@@ -90,8 +90,10 @@ int RunGuard::end_signal() {
 
 void RunGuard::tell_save(const SaveNews& news) {
   saved_step_ = news.saved_step;
-  journal_->save(now_at(), news.text, news.problem, news.saved_step);
-  if (news.problem) print_err(fmt::format("\nhlat: {}\n", news.text));
+  if (news.kind == SaveNews::Kind::note) return folder_->log().info("{}", news.text);
+  const bool failed = news.kind == SaveNews::Kind::failed;
+  journal_->save(now_at(), news.text, failed, news.saved_step);
+  if (failed) print_err(fmt::format("\nhlat: {}\n", news.text));
 }
 
 // Whoever asked the run to end kills it when that takes too long, without a word; so the run ends itself before, with one.

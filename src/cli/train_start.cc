@@ -70,8 +70,9 @@ RunFolder* open_folder(const Config& given, const Config& config, const StartPoi
 TrainState start_run(StartPoint& from, const Config& config, PlacedModel& model, const Session& session, int threads, RunFolder* folder) {
   const auto say = [&](const std::string& text, bool warning) {
     if (folder == nullptr) return;
-    folder->log().log(warning ? spdlog::level::warn : spdlog::level::info, "{}", text);
-    print_err(fmt::format("{}{}\n", warning ? "hlat: " : "", text));
+    if (warning) return folder->log().warn("{}", text);  // a terminal has it too
+    folder->log().info("{}", text);
+    print_err(text + "\n");
   };
   for (const std::string& line : check_start(config, from)) say("changed since it was saved: " + line, false);
   TrainState state = load_start(from, config, model, session.world(), threads, say);

@@ -160,7 +160,8 @@ void fields(Visit& v, CheckpointConfig& c) {
   v("minutes", c.minutes, "minutes between saves; 0: not by time", range(0, 1e6));
   v("at_end", c.at_end, "save when training ends", Limits{});
   v("keep", c.keep, "how many of the latest checkpoints stay", range(1, 1e6));
-  v("keep_every", c.keep_every, "checkpoints whose step is a multiple of this stay for good; 0: none", range(0, kMaxCount));
+  v("keep_every", c.keep_every, "the first checkpoint at or after each multiple of this many steps stays for good; 0: none",
+    range(0, kMaxCount));
   v("weights_every_tokens", c.weights_every_tokens, "tokens between copies of the weights alone, in bf16, which stay for good; 0: none",
     range(0, kMaxTokens));
   v("dir", c.dir, "where checkpoints are; empty: folder checkpoints in run.dir", optional_text());

@@ -61,8 +61,8 @@ RunSaves::RunSaves(const Config& config, const SavesSetup& setup, int64_t start,
 
 RunSaves::~RunSaves() = default;
 
-void RunSaves::tell(const std::string& text, bool problem) const {
-  if (leads_ && setup_.tell) setup_.tell({text, problem, saved_});
+void RunSaves::tell(const std::string& text, SaveNews::Kind kind) const {
+  if (leads_ && setup_.tell) setup_.tell({text, kind, saved_});
 }
 
 // A copy that the process before this one owed is still owed.
@@ -73,16 +73,16 @@ int64_t RunSaves::newest_copy(int64_t start) const try {
     if (step <= start) newest = step;
   return newest;
 } catch (const Error& e) {
-  tell(fmt::format("cannot look for copies of the weights: {}", e.what()), true);
+  tell(fmt::format("cannot look for copies of the weights: {}", e.what()));
   return start;
 }
 
 // Begins what removal is wanted and tells of the one that ended.
 void RunSaves::remove_old() {
   if (const std::optional<RemovalOutcome> end = removal_.take_outcome()) {
-    if (!end->problem.empty()) tell("old checkpoints stay: " + end->problem, true);
+    if (!end->problem.empty()) tell("old checkpoints stay: " + end->problem);
     if (makes_room_ && end->removed > 0) {
-      tell(fmt::format("removed {} of the oldest checkpoints to make room", end->removed), false);
+      tell(fmt::format("removed {} of the oldest checkpoints to make room", end->removed));
       series(*makes_room_).retry_at = now_s();
     }
     makes_room_.reset();
@@ -105,7 +105,7 @@ void RunSaves::await_removal(double seconds) {
   if (!leads_) return;
   const double limit = now_s() + seconds;
   do {
-    if (!removal_.wait(limit - now_s())) return tell("old checkpoints are still being removed; nobody waits for it", true);
+    if (!removal_.wait(limit - now_s())) return tell("old checkpoints are still being removed; nobody waits for it");
     remove_old();
   } while (removal_.busy());
 }
@@ -129,16 +129,16 @@ void RunSaves::take(const SaveOutcome& outcome, StepMetrics* metrics) {
              "saved {} of step {}: {} in {}{}", full ? "the state" : "the weights", outcome.step, format_bytes(outcome.bytes),
              format_duration(outcome.seconds),
              outcome.update_wait_s > 0.05 ? fmt::format("; the update waited {} for it", format_duration(outcome.update_wait_s)) : ""),
-         false);
+         SaveNews::Kind::saved);
     prune_wanted_ = prune_wanted_ || full;
     return;
   }
   const double pause = std::min(kLongestRetry, kFirstRetry * static_cast<double>(1 << std::min(own.failures++, 10)));
   own.retry_at = now_s() + pause;
   if (metrics != nullptr) metrics->save_failed = static_cast<double>(outcome.step);
-  tell(fmt::format("the save of step {} failed: {}; training goes on, the last checkpoint is {}; next attempt in {} at the latest",
+  tell(fmt::format("the save of step {} failed: {}; the last checkpoint is {}; training is not held up, and a next attempt comes within {}",
                    outcome.step, own.problem, saved_ > 0 ? fmt::format("that of step {}", saved_) : "none", format_duration(pause)),
-       true);
+       SaveNews::Kind::failed);
   if (outcome.disk_full) shortage_ = {.content = outcome.content, .room = outcome.room};
 }
 
@@ -157,8 +157,7 @@ RunSaves::Due RunSaves::due(int64_t step) {
   if (what != Due::nothing && busy() && told_late_ != latest.begun) {
     told_late_ = latest.begun;
     tell(fmt::format("the save of step {} has not ended after {}; the next one waits for it", latest.begun,
-                     format_duration(now - latest.begun_at)),
-         true);
+                     format_duration(now - latest.begun_at)));
   }
   return what;
 }

@@ -19,8 +19,9 @@ namespace hlat {
 
 // What there is to tell about saves.
 struct SaveNews {
+  enum class Kind : uint8_t { saved, failed, note };  // note: neither, but a person should know
   std::string text;
-  bool problem = false;
+  Kind kind = Kind::note;
   int64_t saved_step = 0;  // the latest checkpoint; 0: none
 };
 
@@ -81,7 +82,7 @@ class RunSaves {
   void remove_old();
   void await_removal(double seconds);
   bool await_idle(double patience_s, const std::function<int(int)>& agree);
-  void tell(const std::string& text, bool problem) const;
+  void tell(const std::string& text, SaveNews::Kind kind = SaveNews::Kind::note) const;
 
   CheckpointConfig config_;
   SavesSetup setup_;

@@ -308,6 +308,8 @@ TEST(CheckpointFolder, RetentionKeepsTheLatestAndEveryMth) {
   EXPECT_EQ(beyond_retention({100, 200, 300, 400, 500}, 2, 0), (std::vector<int64_t>{100, 200, 300}));
   EXPECT_EQ(beyond_retention({500, 100, 300, 200, 400}, 2, 200), (std::vector<int64_t>{100, 300}));
   EXPECT_TRUE(beyond_retention({100, 200}, 3, 0).empty());
+  EXPECT_EQ(beyond_retention({9, 17, 27, 38, 40}, 1, 16), (std::vector<int64_t>{9, 27})) << "saves that came late";
+  EXPECT_EQ(beyond_retention({17, 38, 40, 50}, 1, 16), (std::vector<int64_t>{40}));
 }
 
 TEST(Checksum, IsXxh3) {

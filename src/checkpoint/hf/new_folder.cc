@@ -16,6 +16,7 @@ NewFolder::NewFolder(fs::path path) : path_(std::move(path)) {
   if (!path_.has_filename()) path_ = path_.parent_path();  // "out/"
   std::error_code error;
   if (fs::exists(fs::symlink_status(path_, error))) fail<UsageError>("{} exists already; give a folder that does not", path_.string());
+  error.clear();
   filling_ = fmt::format("{}.{}.tmp", path_.string(), getpid());
   if (path_.has_parent_path()) fs::create_directories(path_.parent_path(), error);
   if (!error && !fs::create_directory(filling_, error) && !error) error = std::make_error_code(std::errc::file_exists);
