@@ -45,7 +45,8 @@ class DiskFull : public FaultError {
   using FaultError::FaultError;
 };
 
-// Throws for a failed call with this errno: DiskFull, FaultError where the disk or the system failed, UsageError where the path cannot work.
+// Throws for a failed call with this errno: DiskFull, FaultError where the disk or the system failed, UsageError where the path cannot
+// work.
 [[noreturn]] void fail_storage(int error, const std::string& what);
 
 }  // namespace hlat
