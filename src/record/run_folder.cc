@@ -117,7 +117,7 @@ void RunFolder::record(const StepMetrics& m) {
   held_.push_back({m, wall_time()});
   try {
     for (; !held_.empty(); held_.pop_front()) write(held_.front());
-  } catch (const FaultError& e) {
+  } catch (const DiskFull& e) {
     if (held_.size() >= kMostHeld) throw;
     if (held_.size() == 1) log_->warn("{}; the records of steps from {} on are held until there is room", e.what(), m.step);
   }

@@ -82,11 +82,12 @@ void expect_last_save_failed(const RunResult& r) {
 // A file system of its own, in memory, for checkpoints.
 class SmallDisk {
  public:
-  explicit SmallDisk(uint64_t bytes) {
-    mounted_ = mount("tmpfs", dir_.path().c_str(), "tmpfs", 0, ("size=" + std::to_string(bytes)).c_str()) == 0;
+  // at: an existing folder; empty: one of its own.
+  explicit SmallDisk(uint64_t bytes, const std::string& at = "") : root_(at.empty() ? dir_.path() : at) {
+    mounted_ = mount("tmpfs", root_.c_str(), "tmpfs", 0, ("size=" + std::to_string(bytes)).c_str()) == 0;
   }
   ~SmallDisk() {
-    if (mounted_) umount2(dir_.path().c_str(), MNT_DETACH);
+    if (mounted_) umount2(root_.c_str(), MNT_DETACH);
   }
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
@@ -95,11 +96,12 @@ class SmallDisk {
   std::string path() const { return dir_.path("checkpoints"); }
   // Not while a file is open for writing.
   bool set_read_only(bool on) const {
-    return mount(nullptr, dir_.path().c_str(), nullptr, on ? MS_REMOUNT | MS_RDONLY : MS_REMOUNT, nullptr) == 0;
+    return mount(nullptr, root_.c_str(), nullptr, on ? MS_REMOUNT | MS_RDONLY : MS_REMOUNT, nullptr) == 0;
   }
 
  private:
   TempDir dir_;
+  std::string root_;
   bool mounted_ = false;
 };
 
@@ -110,7 +112,7 @@ TEST(SaveFaults, ErrorsOfTheDiskAreToldAndLaterSavesSucceed) {
       {{.action = "ENOSPC", .call = "write", .at = 4, .calls = 1}, "No space left on device"},
       {{.action = "EIO", .call = "fsync", .at = 6, .calls = 1}, "Input/output error"},
       {{.action = "EACCES", .call = "mkdir", .at = 3, .calls = 1}, "Permission denied"},
-      {{.action = "EROFS", .call = "open", .at = 4, .calls = 1}, "Read-only file system"},
+      {{.action = "EROFS", .call = "open", .at = 2, .calls = 1, .path = ".safetensors"}, "Read-only file system"},
       {{.action = "EIO", .call = "rename", .at = 2, .calls = 1}, "Input/output error"}};
   for (const auto& [fault, words] : faults) {
     SCOPED_TRACE(fault.action + " of " + fault.call);
@@ -169,20 +171,20 @@ TEST(SaveFaults, TheOldestMakesRoomOnAFullDisk) {
 }
 
 TEST(SaveFaults, AReadOnlyFolderIsToldAndTrainingGoesOn) {
-  const SmallDisk disk(Good::bytes() * 50);
+  const SavingRun run(0, saving({"train.steps=1000000", "optim.schedule_steps=1000000", "checkpoint.every=50", "checkpoint.keep=3"}));
+  fs::create_directories(run.checkpoints());
+  const SmallDisk disk(Good::bytes() * 50, run.checkpoints());  // inside the run folder, where no lease keeps a file of it open
   if (!disk.mounted()) GTEST_SKIP() << kNoMount;
-  const SavingRun run(0, saving({"train.steps=2000", "optim.schedule_steps=2000", "checkpoint.every=1", "checkpoint.keep=3",
-                                 "checkpoint.dir=" + disk.path()}));
   const std::unique_ptr<Job> job = run.start();
-  run.await_step(3);
+  run.await_step(60);
   ASSERT_TRUE(within(60, [&] { return disk.set_read_only(true); }));
   ASSERT_TRUE(within(60, [&] { return !run.events("save_failed").empty(); }));
-  const int64_t last = checkpoint_steps(disk.path()).back(), then = run.metrics().back()["step"];
+  const int64_t last = checkpoint_steps(run.checkpoints()).back(), then = run.metrics().back()["step"];
   run.await_step(then + 3);
-  EXPECT_NO_THROW(checkpoint_content(checkpoint_path(disk.path(), last)));
+  EXPECT_NO_THROW(checkpoint_content(checkpoint_path(run.checkpoints(), last)));
   expect_told(run, "Read-only file system");
   ASSERT_TRUE(disk.set_read_only(false));
-  ASSERT_TRUE(within(60, [&] { return checkpoint_steps(disk.path()).back() > last; })) << "it saves again";
+  ASSERT_TRUE(within(60, [&] { return checkpoint_steps(run.checkpoints()).back() > last; })) << "it saves again";
   kill(job->pid(), SIGTERM);
   EXPECT_EQ(job->wait().exit_code, 6);
 }
