@@ -70,7 +70,7 @@ RankState::RankState(const ParamStore& params, int shard, int shards, Checkpoint
   const bool all = content == CheckpointContent::training;
   rounds = !all && params.precision().weight != DType::bf16;
   std::map<std::pair<ParamId, StateKind>, int32_t> numbers;
-  for (StatePiece& run : state_pieces(params, shard, shards, Rows::counted)) {
+  for (const StatePiece& run : state_pieces(params, shard, shards, Rows::counted)) {
     if (!all && run.kind != StateKind::weight) continue;
     const auto [place, is_new] = numbers.try_emplace({run.param, run.kind}, static_cast<int32_t>(tensors.size()));
     if (is_new) {
@@ -82,7 +82,7 @@ RankState::RankState(const ParamStore& params, int shard, int shards, Checkpoint
     bytes += static_cast<uint64_t>(run.tensor.numel()) * size_of(tensor.dtype);
     source_bytes += run.tensor.bytes();
     bucket_end[static_cast<size_t>(run.bucket)] = source_bytes;
-    runs.push_back(std::move(run));
+    runs.push_back(run);
   }
   // A bucket of which another rank saves everything is done with the one before.
   for (size_t b = 1; b < bucket_end.size(); ++b) bucket_end[b] = std::max(bucket_end[b], bucket_end[b - 1]);
