@@ -43,6 +43,15 @@ TEST(CliCkptHf, ExportOfAnImportAsJson) {
   EXPECT_EQ(again.err, dir.path("out") + " exists already; give a folder that does not\n");
 }
 
+TEST(CliCkptHf, ANameWithoutAFolderIsOneInTheWorkingFolder) {
+  const TempDir dir;
+  const RunResult in = run_binary({"ckpt", "import", kFixtures + "mha", "in"}, dir.path());
+  ASSERT_EQ(in.exit_code, 0) << in.err;
+  const RunResult out = run_binary({"ckpt", "export", "in", "out folder"}, dir.path());
+  ASSERT_EQ(out.exit_code, 0) << out.err;
+  EXPECT_TRUE(std::filesystem::exists(dir.path("out folder/config.json")));
+}
+
 TEST(CliCkptHf, ARefusalIsAUsageErrorThatNamesTheFile) {
   const TempDir dir;
   dir.write("config.json", R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3"})");
