@@ -23,7 +23,7 @@ LAYERS = [
     ["backend/cpu", "backend/cuda", "backend/null", "parallel"],
     ["param"],
     ["nn", "optim", "checkpoint"],
-    ["model", "health"],
+    ["model", "health", "task", "sandbox"],
     ["eval", "record"],
     ["train"],
     ["plan"],
@@ -33,7 +33,7 @@ LAYERS = [
 ]
 # data stands beside the layers: on base, config and tensor, below those who read batches.
 DATA_BELOW = {"base", "config", "tensor"}
-DATA_READERS = {"train", "eval", "plan", "runtime", "bench", "cli"}
+DATA_READERS = {"task", "train", "eval", "plan", "runtime", "bench", "cli"}
 # Concrete backends and their users; tests may use all. The dry run is the real step on null ops, so plan names that one.
 BACKEND_USERS = {"backend/cpu": {"runtime"}, "backend/cuda": {"runtime"}, "backend/null": {"runtime", "plan", "bench"}}
 # Transports by their header, and their users likewise; all else of comm is for everybody above it.
