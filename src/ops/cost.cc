@@ -4,9 +4,11 @@ namespace hlat {
 
 std::string_view name_of(OpKind k) {
   constexpr std::array<std::string_view, kOpKinds> names = {
-      "embed",         "embed_bwd", "matmul",      "rmsnorm",    "add_rmsnorm",   "rmsnorm_bwd",       "rope", "attention",
-      "attention_bwd", "swiglu",    "swiglu_bwd",  "add",        "cross_entropy", "cross_entropy_bwd", "cast", "fill",
-      "fill_normal",   "sum",       "sum_squares", "clip_scale", "adamw",         "checksum",
+      "embed",      "embed_bwd",   "matmul",        "rmsnorm",           "add_rmsnorm",     "rmsnorm_bwd",
+      "rope",       "attention",   "attention_bwd", "cache_append",      "cache_attention", "swiglu",
+      "swiglu_bwd", "add",         "cross_entropy", "cross_entropy_bwd", "argmax",          "cast",
+      "fill",       "fill_normal", "sum",           "sum_squares",       "clip_scale",      "adamw",
+      "checksum",
   };
   static_assert(static_cast<int>(OpKind::checksum) + 1 == kOpKinds && !names.back().empty());
   return names[static_cast<size_t>(k)];

@@ -19,11 +19,14 @@ enum class OpKind : uint8_t {
   rope,
   attention,
   attention_bwd,
+  cache_append,
+  cache_attention,
   swiglu,
   swiglu_bwd,
   add,
   cross_entropy,
   cross_entropy_bwd,
+  argmax,
   cast,
   fill,
   fill_normal,
@@ -33,7 +36,7 @@ enum class OpKind : uint8_t {
   adamw,
   checksum,
 };
-inline constexpr int kOpKinds = 22;
+inline constexpr int kOpKinds = 25;
 
 std::string_view name_of(OpKind k);
 

@@ -8,6 +8,7 @@
 // K kv heads, E head size, F ffn, V vocabulary.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -33,6 +34,30 @@ struct AttentionShape {
   int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
   int64_t out_width() const { return heads * head_dim; }
   bool operator==(const AttentionShape&) const = default;
+};
+
+// A cache holds keys and values of tokens that were read: row `slot` is [k heads | v heads] of one token, after RoPE. A segment is a
+// stretch of consecutive tokens of one text that are computed now, and tells where the keys of that text lie. A tensor of them is (S,
+// kKvSegment).
+inline constexpr int kKeyRuns = 4;
+struct KvSegment {
+  int32_t first = 0, count = 0;  // its tokens: rows [first, first + count) of what is computed
+  int32_t keys = 0;              // tokens of the text so far, with its own: query i sees the first keys - count + i + 1 of them
+  int32_t unused = 0;
+  // Key j lies in slot run_slot[r] + j - (r > 0 ? run_end[r - 1] : 0) of the first run r with j < run_end[r]. Runs that are not needed end
+  // with the one before them; the last one ends at `keys` or later.
+  std::array<int32_t, kKeyRuns> run_slot{}, run_end{};
+};
+inline constexpr int64_t kKvSegment = sizeof(KvSegment) / sizeof(int32_t);
+
+struct CacheShape {
+  int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  int64_t max_queries = 0, max_keys = 0;  // of a segment, at most
+  double pairs = 0;                       // of a query and a key it sees, over all segments: what the call costs
+
+  int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
+  int64_t out_width() const { return heads * head_dim; }
+  int64_t cache_width() const { return 2 * kv_heads * head_dim; }
 };
 
 enum class Rounding : uint8_t { nearest, stochastic };
@@ -118,6 +143,13 @@ class Ops {
   // With rope, the table by which q and k were rotated: then rope(dqkv, rope, s, -1), which a backend may do before it rounds.
   void attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor rope = {});
 
+  // RoPE in place on the q and k heads of each token, by its own position, then its key and value go to row slots[n] of the cache.
+  void cache_append(Tensor cache /*(C, 2KE)*/, Tensor qkv /*(N, (H+2K)E)*/, Tensor table /*(T, E)*/, Tensor positions /*(N) i32*/,
+                    Tensor slots /*(N) i32*/, const CacheShape& s);
+  // Softmax attention of the queries in qkv over the keys and values in the cache, scale 1/sqrt(E). Rows of no segment are left as they
+  // are. The result of a query does not depend on the other segments of the call.
+  void cache_attention(Tensor out /*(N, H*E)*/, Tensor qkv, Tensor cache, Tensor segments /*(S, kKvSegment) i32*/, const CacheShape& s);
+
   // gu = [gate | up] per row; y = silu(gate) * up
   void swiglu(Tensor y /*(N, F)*/, Tensor gu /*(N, 2F)*/);
   void swiglu_bwd(Tensor dgu /*(N, 2F), may alias gu*/, Tensor dy /*(N, F)*/, Tensor gu /*(N, 2F)*/);
@@ -136,6 +168,9 @@ class Ops {
 
   // partial, finish and bwd in place on logits of the whole vocabulary, in one go.
   void cross_entropy_whole(Tensor loss_sum, Tensor logits, Tensor stats, Tensor targets, double scale);
+
+  // The largest logit of each row and its vocabulary index, the lowest among equals; columns hold vocabulary [first, first + V).
+  void argmax(Tensor ids /*(N) i32*/, Tensor values /*(N)*/, Tensor logits /*(N, V)*/, int64_t first);
 
   // dst = src, rounded. The key matters only for stochastic rounding to bf16.
   void cast(Tensor dst, Tensor src, Rounding rounding = Rounding::nearest, NoiseKey key = {}, ElementMap map = {});
@@ -172,6 +207,7 @@ class Ops {
   // Bytes of scratch an op needs beyond its arguments, a pure function of shape (and of this machine's backend).
   virtual size_t matmul_scratch(const MatmulShape&) const { return 0; }
   virtual size_t attention_scratch(const AttentionShape&, DType, bool /*backward*/) const { return 0; }
+  virtual size_t cache_attention_scratch(int64_t /*tokens*/, int64_t /*segments*/, const CacheShape&, DType) const { return 0; }
   virtual size_t rmsnorm_bwd_scratch(int64_t /*rows*/, int64_t /*width*/) const { return 0; }
   virtual size_t embed_bwd_scratch(int64_t /*tokens*/, int64_t /*width*/) const { return 0; }
   // Of the ops that reduce a whole tensor to one number: sum, sum_squares, adamw and checksum; of many tensors the sum.
@@ -200,6 +236,8 @@ class Ops {
   virtual void do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) = 0;
   virtual void do_attention_bwd_rope(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, Tensor rope, AttentionShape s,
                                      Tensor scratch);
+  virtual void do_cache_append(Tensor cache, Tensor qkv, Tensor table, Tensor positions, Tensor slots, const CacheShape& s) = 0;
+  virtual void do_cache_attention(Tensor out, Tensor qkv, Tensor cache, Tensor segments, const CacheShape& s, Tensor scratch) = 0;
   virtual void do_swiglu(Tensor y, Tensor gu) = 0;
   virtual void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) = 0;
   virtual void do_add(Tensor y, Tensor a, Tensor b) = 0;
@@ -208,6 +246,7 @@ class Ops {
   virtual void do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) = 0;
   virtual void do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) = 0;
   virtual void do_cross_entropy_whole(Tensor loss_sum, Tensor logits, Tensor stats, Tensor targets, double scale);
+  virtual void do_argmax(Tensor ids, Tensor values, Tensor logits, int64_t first) = 0;
   virtual void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, const ElementMap& map) = 0;
   virtual void do_fill(Tensor t, double value) = 0;
   virtual void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) = 0;

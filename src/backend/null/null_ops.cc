@@ -8,6 +8,10 @@ size_t NullOps::attention_scratch(const AttentionShape& s, DType dtype, bool bac
   return scratch_model_ ? scratch_model_->attention_scratch(s, dtype, backward) : 0;
 }
 
+size_t NullOps::cache_attention_scratch(int64_t tokens, int64_t segments, const CacheShape& s, DType dtype) const {
+  return scratch_model_ ? scratch_model_->cache_attention_scratch(tokens, segments, s, dtype) : 0;
+}
+
 size_t NullOps::rmsnorm_bwd_scratch(int64_t rows, int64_t width) const {
   return scratch_model_ ? scratch_model_->rmsnorm_bwd_scratch(rows, width) : 0;
 }

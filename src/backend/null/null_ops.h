@@ -13,6 +13,7 @@ class NullOps : public Ops {
 
   size_t matmul_scratch(const MatmulShape& s) const override;
   size_t attention_scratch(const AttentionShape& s, DType dtype, bool backward) const override;
+  size_t cache_attention_scratch(int64_t tokens, int64_t segments, const CacheShape& s, DType dtype) const override;
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
   size_t embed_bwd_scratch(int64_t tokens, int64_t width) const override;
   size_t reduce_scratch(int64_t elements) const override;
@@ -28,6 +29,8 @@ class NullOps : public Ops {
   void do_rope(Tensor, Tensor, AttentionShape, int) override {}
   void do_attention(Tensor, Tensor, Tensor, AttentionShape, Tensor) override {}
   void do_attention_bwd(Tensor, Tensor, Tensor, Tensor, Tensor, AttentionShape, Tensor) override {}
+  void do_cache_append(Tensor, Tensor, Tensor, Tensor, Tensor, const CacheShape&) override {}
+  void do_cache_attention(Tensor, Tensor, Tensor, Tensor, const CacheShape&, Tensor) override {}
   void do_swiglu(Tensor, Tensor) override {}
   void do_swiglu_bwd(Tensor, Tensor, Tensor) override {}
   void do_add(Tensor, Tensor, Tensor) override {}
@@ -35,6 +38,7 @@ class NullOps : public Ops {
   void do_cross_entropy_merge(Tensor, Tensor) override {}
   void do_cross_entropy_finish(Tensor, Tensor, Tensor) override {}
   void do_cross_entropy_bwd(Tensor, Tensor, Tensor, Tensor, int64_t, double) override {}
+  void do_argmax(Tensor, Tensor, Tensor, int64_t) override {}
   void do_cast(Tensor, Tensor, Rounding, NoiseKey, const ElementMap&) override {}
   void do_fill(Tensor, double) override {}
   void do_fill_normal(Tensor, double, NoiseKey, const ElementMap&) override {}
