@@ -152,6 +152,20 @@ struct CheckpointConfig {
   bool operator==(const CheckpointConfig&) const = default;
 };
 
+struct EvalConfig {
+  int64_t every = 0;         // steps between evaluations of tasks while the model trains; 0: not by steps
+  int64_t every_tokens = 0;  // tokens between them; 0: not by tokens
+  bool at_end = false;       // also when training ends
+  std::string tasks;         // names, with commas between them
+  std::string data;          // the folder of evaluation data
+  std::string task_dir;      // a folder of own tasks; empty: none
+  int64_t limit = 0;         // examples of each task, the first so many; 0: all
+  int64_t cache_tokens = 0;  // keys and values that are kept; 0: what a micro-batch and one sequence need
+
+  bool in_loop() const { return every > 0 || every_tokens > 0 || at_end; }
+  bool operator==(const EvalConfig&) const = default;
+};
+
 struct DeviceConfig {
   std::string backend = "auto";  // auto | cpu | cuda
   int64_t threads = 0;           // 0: its cores / local ranks that share them
@@ -169,6 +183,7 @@ struct Config {
   OptimConfig optim;
   DataConfig data;
   CheckpointConfig checkpoint;
+  EvalConfig eval;
   DeviceConfig device;
   bool operator==(const Config&) const = default;
 };

@@ -177,6 +177,21 @@ void fields(Visit& v, CheckpointConfig& c) {
 }
 
 template <class Visit>
+void fields(Visit& v, EvalConfig& c) {
+  v("every", c.every, "steps between evaluations of eval.tasks while the model trains; 0: not by steps", range(0, kMaxCount));
+  v("every_tokens", c.every_tokens, "tokens between evaluations of eval.tasks while the model trains; 0: not by tokens",
+    range(0, kMaxTokens));
+  v("at_end", c.at_end, "evaluate eval.tasks when training ends", Limits{});
+  v("tasks", c.tasks, "tasks and groups of tasks, with commas between them; hlat eval --list names them", optional_text());
+  v("data", c.data, "the folder of evaluation data", optional_text());
+  v("task_dir", c.task_dir, "a folder of tasks of your own, one YAML file each; empty: none", optional_text());
+  v("limit", c.limit, "examples of each task, the first so many; 0: all", range(0, kMaxCount));
+  v("cache_tokens", c.cache_tokens,
+    "tokens whose keys and values are kept while tasks are evaluated; auto: those of a micro-batch and of one sequence",
+    auto_or(1, kMaxCount));
+}
+
+template <class Visit>
 void fields(Visit& v, DeviceConfig& c) {
   v("backend", c.backend, "where the step runs; auto: on a GPU if there is one; CUDA_VISIBLE_DEVICES chooses among several GPUs",
     one_of({"auto", "cpu", "cuda"}));
@@ -197,6 +212,7 @@ void sections(Visit& v, Config& c) {
   v("optim", c.optim, "AdamW and its learning-rate schedule.");
   v("data", c.data, "What the model reads.");
   v("checkpoint", c.checkpoint, "What a run saves, and what it starts from.");
+  v("eval", c.eval, "Tasks that are evaluated while the model trains.");
   v("device", c.device, "The machine.");
 }
 

@@ -17,18 +17,16 @@ class LanguageModel {
   virtual int64_t max_length() const = 0;
   virtual int64_t vocab() const = 0;
 
-  // `done` is called once for each request, in the order in which they are finished, on every rank alike.
-  using ScoreDone = std::function<void(size_t request, const Score& score)>;
-  virtual void score(std::span<const ScoreRequest> requests, const ScoreDone& done) = 0;
+  // Called from time to time: requests that are answered, of all that were asked in this call.
+  using Told = std::function<void(size_t answered)>;
 
-  // `next` is called for each new token of each request, on every rank alike; false ends that request (a stop string was found). A request
-  // that ends by itself, with its end token or after max_new tokens, gets a last call with id -1.
-  struct NewToken {
-    int32_t id = -1;
-    float logprob = 0;  // where it was asked for, of the distribution before temperature and cuts
-  };
-  using TokenSink = std::function<bool(size_t request, const NewToken& token)>;
-  virtual void generate(std::span<const GenerateRequest> requests, const TokenSink& next) = 0;
+  virtual std::vector<Score> score(std::span<const ScoreRequest> requests, const Told& told = {}) = 0;
+
+  // `keep` is called for each new token of a request before the next one is computed, in order; false ends the request there (a stop
+  // string is complete), and the token is its last. It is called on the ranks of the replica that has the request, alike on all of them:
+  // it must decide alike. Not called for the end token.
+  using KeepOn = std::function<bool(size_t request, const NewToken& token)>;
+  virtual std::vector<Generation> generate(std::span<const GenerateRequest> requests, const KeepOn& keep = {}, const Told& told = {}) = 0;
 };
 
 }  // namespace hlat

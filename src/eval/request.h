@@ -32,4 +32,16 @@ struct GenerateRequest {
   bool logprobs = false;  // wanted for each token
 };
 
+struct NewToken {
+  int32_t id = -1;
+  float logprob = 0;  // where it was asked for: of the model's own distribution, before temperature, penalty and cuts
+};
+
+enum class EndReason : uint8_t { end_token, length, stopped };
+
+struct Generation {
+  std::vector<NewToken> tokens;  // the end token is not among them
+  EndReason reason = EndReason::length;
+};
+
 }  // namespace hlat
