@@ -23,7 +23,8 @@ attempt('folder', lambda: shutil.rmtree('{0}'))
 attempt('interpreter', lambda: os.remove('/usr/bin/python3'))
 attempt('library', lambda: os.rename('/usr/lib', '/usr/gone'))
 attempt('device', lambda: os.remove('/dev/null'))
-shutil.rmtree('/', ignore_errors=True)
+for folder in '/usr/bin', '/etc', '/dev', '/bin':
+    shutil.rmtree(folder, ignore_errors=True)
 assert os.path.exists('/usr/bin/python3') and os.path.exists('/dev/null')
 )",
                                  folder()),
@@ -39,6 +40,11 @@ for path in '{}/new', '/new', '/usr/new', '/usr/lib/new', '/etc/new', '/etc/ld.s
 attempt('append', lambda: open('/usr/bin/python3', 'ab'))
 attempt('permissions', lambda: os.chmod('/usr', 0o777))
 attempt('times', lambda: os.utime('/usr'))
+# Where permissions alone would refuse, mounts do too.
+for path in '/', '/usr', '/etc/ld.so.cache', '/etc/alternatives':
+    flags = os.statvfs(path).f_flag
+    assert not os.path.exists(path) or flags & os.ST_RDONLY and flags & os.ST_NOSUID and flags & os.ST_NODEV, path
+assert os.statvfs('/tmp').f_flag & os.ST_NOEXEC
 open('/tmp/hlat_sandbox_file_of_a_program', 'w').write('mine')
 )",
                                  folder()),

@@ -197,7 +197,7 @@ TEST_F(HostileResources, DeepRecursion) {
 import sys
 sys.setrecursionlimit(10 ** 9)
 nested = []
-for i in range(10 ** 6):
+for i in range(10 ** 5):
     nested = [nested]
 repr(nested)
 )");
