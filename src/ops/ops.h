@@ -169,7 +169,7 @@ class Ops {
   // partial, finish and bwd in place on logits of the whole vocabulary, in one go.
   void cross_entropy_whole(Tensor loss_sum, Tensor logits, Tensor stats, Tensor targets, double scale);
 
-  // The largest logit of each row and its vocabulary index, the lowest among equals; columns hold vocabulary [first, first + V).
+  // The largest logit of each row (NaN above all) and its token id, the lowest among equals; columns hold vocabulary [first, first + V).
   void argmax(Tensor ids /*(N) i32*/, Tensor values /*(N)*/, Tensor logits /*(N, V)*/, int64_t first);
 
   // dst = src, rounded. The key matters only for stochastic rounding to bf16.
