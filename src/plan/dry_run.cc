@@ -6,6 +6,7 @@
 #include "checkpoint/saver.h"
 #include "comm/null_comm.h"
 #include "eval/validation.h"
+#include "model/kv_passes.h"
 #include "model/placed_model.h"
 #include "train/train_step.h"
 
@@ -22,11 +23,13 @@ RankPlan dry_run(const Config& config, const PlanTarget& target, int rank) {
   const int64_t rows = trains ? config.train.global_batch : config.train.micro_batch * mesh.shape().dp;
   if (trains)
     TrainStep(model.executor()).run(1, 0.0, nullptr, false);
-  else
+  else if (!target.cached)
     mean_loss(model.executor(), rows, nullptr);
-  plan.memory = model.high_water();
   plan.cost = model.ops().cost();
   plan.traffic = traffic_of(mesh);
+  if (target.cached || (trains && config.eval.in_loop())) KvPasses(model.executor(), kv_limits(config)).rehearse();
+  if (!trains && target.cached) plan.cost = model.ops().cost(), plan.traffic = traffic_of(mesh);
+  plan.memory = model.high_water();
   plan.host_bytes = mesh.host_bytes();
   if (trains) plan.saved_bytes = Saver::state_bytes(model.executor().params(), mesh.coord().dp, mesh.shape().dp);
   plan.mesh = mesh.shape();
