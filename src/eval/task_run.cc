@@ -44,24 +44,11 @@ TaskResult run_task(TextModel& model, const Task& task, const TaskRunOptions& op
   return result;
 }
 
-int64_t count_examples(const Task& task, const TaskOptions& options) {
-  try {
-    int64_t all = 0;
-    for (const std::string& name : task.subtasks(options)) {
-      const int64_t count = task.count(name, options);
-      all += options.limit > 0 ? std::min(options.limit, count) : count;
-    }
-    return all;
-  } catch (const Error&) {
-    return 0;  // the task itself will tell
-  }
-}
-
 TaskRunResult run_all(TextModel& model, std::span<const Task* const> tasks, const TaskRunOptions& options, const TaskRunHooks& hooks) {
   TaskRunResult result;
   for (size_t t = 0; t < tasks.size(); ++t) try {
       std::function<void(int64_t)> told;
-      if (hooks.progress) told = [&, t, all = count_examples(*tasks[t], options.tasks)](int64_t done) { hooks.progress(t, done, all); };
+      if (hooks.progress) told = [&, t](int64_t examples) { hooks.progress(t, examples); };
       result.tasks.push_back(run_task(model, *tasks[t], options, told, hooks.stop));
       if (hooks.finished) hooks.finished(result.tasks.back());
     } catch (const Stopped&) {
@@ -97,6 +84,19 @@ std::vector<std::string> TaskResult::warnings() const {
     lines.push_back(fmt::format("{}: {} fewer new tokens than the task asks for: the model reads no more", info.name,
                                 count_text(shortened, "request") + (shortened == 1 ? " gets" : " get")));
   return lines;
+}
+
+int64_t count_examples(const Task& task, const TaskOptions& options) {
+  try {
+    int64_t all = 0;
+    for (const std::string& name : task.subtasks(options)) {
+      const int64_t count = task.count(name, options);
+      all += options.limit > 0 ? std::min(options.limit, count) : count;
+    }
+    return all;
+  } catch (const Error&) {
+    return 0;  // the task itself will tell
+  }
 }
 
 TaskRunResult run_tasks(TextModel& model, std::span<const Task* const> tasks, const TaskRunOptions& options, const TaskRunHooks& hooks) {

@@ -25,7 +25,7 @@ struct TaskResult {
 };
 
 struct TaskRunHooks {
-  std::function<void(size_t task, int64_t done, int64_t all)> progress = {};  // examples of a task
+  std::function<void(size_t task, int64_t examples)> progress = {};  // of a task that are done
   std::function<void(const TaskResult&)> finished = {};                       // with a task; what it throws ends the run
   std::function<bool()> stop = {};                                            // asked between chunks
 };
@@ -34,6 +34,8 @@ struct TaskRunResult {
   std::vector<TaskResult> tasks;  // those that ended, on rank 0
   bool stopped = false;
 };
+
+int64_t count_examples(const Task& task, const TaskOptions& options);  // of all subtasks; 0 where the data cannot be read
 
 // Collective over the ranks of the model. Rank 0 reads the data, the others only compute and get no results; tasks, options and hooks are
 // rank 0's. Errors of a task are in its result; what is thrown is a failure of the model, its ranks or the folder of samples.
