@@ -1,5 +1,6 @@
 #include "data/run_tokenizer.h"
 
+#include "base/error.h"
 #include "data/tokenizer/adds_bos.h"
 #include "data/tokenizer/tokenizer.h"
 

@@ -246,7 +246,7 @@ void KvPasses::fill(const TokenPass& pass) {
   executor_.mesh().check();
 }
 
-void KvPasses::rehearse() {
+TokenPass KvPasses::largest_pass() const {
   TokenPass full;
   const std::vector<int32_t> tokens(static_cast<size_t>(limits_.length), 0);
   for (int64_t left = limits_.tokens; left > 0;) {
@@ -256,8 +256,17 @@ void KvPasses::rehearse() {
     left -= n;
   }
   full.asked.resize(static_cast<size_t>(limits_.asked), 0);
+  return full;
+}
+
+void KvPasses::rehearse_scoring() {
+  const TokenPass full = largest_pass();
   score(full, std::vector<int32_t>(full.asked.size(), 0));
-  likeliest(full);
+}
+
+void KvPasses::rehearse() {
+  rehearse_scoring();
+  likeliest(largest_pass());
   rehearse_decoding();
 }
 
