@@ -1,0 +1,15 @@
+// Models side by side, for people and as JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "eval/compare.h"
+
+namespace hlat {
+
+// Rows with differences of the first model to the others, win counts, and which tests were made.
+std::string comparison_text(const Comparison& comparison);
+nlohmann::ordered_json comparison_json(const Comparison& comparison);
+
+}  // namespace hlat
