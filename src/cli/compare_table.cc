@@ -20,12 +20,6 @@ std::string p_text(const Difference& d) {
   return d.p < 0.0001 ? "p<0.0001" : fmt::format("p={:.4f}", d.p);
 }
 
-std::string wins_text(const Comparison& c, size_t other) {
-  const WinCount& w = c.wins[other];
-  return fmt::format("{} wins {} of {} against {}{}; clearly (p < {}): {}, and loses {}\n", c.models[0], w.wins, w.all(),
-                     c.models[other + 1], w.ties > 0 ? fmt::format(", {} equal", w.ties) : "", kClear, w.clear_wins, w.clear_losses);
-}
-
 std::string tests_text(const Comparison& c) {
   std::vector<TestKind> used;
   for (const ComparedRow& row : c.rows)
@@ -34,15 +28,21 @@ std::string tests_text(const Comparison& c) {
   std::sort(used.begin(), used.end());
   std::string text;
   for (const TestKind kind : used) {
-    const char* words = kind == TestKind::mcnemar   ? "exact McNemar test on the same examples, right or wrong"
-                        : kind == TestKind::paired  ? "z of the mean difference on the same examples"
-                                                    : "z from both standard errors, as of independent examples";
+    const char* words = kind == TestKind::mcnemar  ? "exact McNemar test on the same examples, right or wrong"
+                        : kind == TestKind::paired ? "z of the mean difference on the same examples"
+                                                   : "z from both standard errors, as of independent examples";
     text += fmt::format("{}: {}\n", name_of(kind), words);
   }
   return text;
 }
 
 }  // namespace
+
+std::string wins_text(const Comparison& c, size_t other) {
+  const WinCount& w = c.wins[other];
+  return fmt::format("{} wins {} of {} against {}{}; clearly (p < {}): {}, and loses {}\n", c.models[0], w.wins, w.all(),
+                     c.models[other + 1], w.ties > 0 ? fmt::format(", {} equal", w.ties) : "", kClear, w.clear_wins, w.clear_losses);
+}
 
 std::string comparison_text(const Comparison& c) {
   std::vector<std::vector<std::string>> rows = {{"", "metric"}};
@@ -78,7 +78,8 @@ Json comparison_json(const Comparison& c) {
   Json j{{"models", c.models}, {"rows", Json::array()}, {"wins", Json::array()}};
   for (const ComparedRow& row : c.rows) {
     Json r{{"name", row.name}, {"metric", row.metric.key}, {"group", row.group}, {"headline", row.headline}, {"values", Json::array()}};
-    for (const auto& value : row.values) r["values"].push_back(value ? Json{{"value", value->value}, {"stderr", number(value->error)}} : Json());
+    for (const auto& value : row.values)
+      r["values"].push_back(value ? Json{{"value", value->value}, {"stderr", number(value->error)}} : Json());
     r["differences"] = Json::array();
     for (const Difference& d : row.differences)
       r["differences"].push_back({{"value", number(d.value)}, {"p", number(d.p)}, {"test", name_of(d.test)}, {"pairs", d.pairs}});
@@ -86,8 +87,13 @@ Json comparison_json(const Comparison& c) {
   }
   for (size_t m = 0; m < c.wins.size(); ++m) {
     const WinCount& w = c.wins[m];
-    j["wins"].push_back({{"against", c.models[m + 1]}, {"wins", w.wins}, {"losses", w.losses}, {"ties", w.ties}, {"of", w.all()},
-                         {"clear_wins", w.clear_wins}, {"clear_losses", w.clear_losses}});
+    j["wins"].push_back({{"against", c.models[m + 1]},
+                         {"wins", w.wins},
+                         {"losses", w.losses},
+                         {"ties", w.ties},
+                         {"of", w.all()},
+                         {"clear_wins", w.clear_wins},
+                         {"clear_losses", w.clear_losses}});
   }
   return j;
 }

@@ -12,9 +12,9 @@ namespace hlat {
 
 struct EvalArgs {
   EvalModelOptions model;
-  std::vector<std::string> words = {};       // a checkpoint or a run, and section.key=value
-  std::vector<std::string> tasks = {};       // empty: eval.tasks of the checkpoint's config
-  std::string data = {}, task_dir = {};      // empty: likewise
+  std::vector<std::string> words = {};   // a checkpoint or a run, and section.key=value
+  std::vector<std::string> tasks = {};   // empty: eval.tasks of the checkpoint's config
+  std::string data = {}, task_dir = {};  // empty: likewise
   std::optional<int64_t> limit = {}, shots = {};
   uint64_t fewshot_seed = TaskOptions{}.fewshot_seed, seed = 0;
   std::string bos = "auto", out = {};

@@ -34,8 +34,7 @@ void check_same(const fs::path& folder, const Json& was, const Json& is) {
   for (const auto& [key, value] : is.items())
     if (!was.is_object() || was.value(key, Json()) != value)
       differences += fmt::format("\n  {} was {}, is {}", key, json_text(was.is_object() ? was.value(key, Json()) : was), json_text(value));
-  if (!differences.empty())
-    fail<UsageError>("{} has another evaluation; give another --out, or remove it{}", folder.string(), differences);
+  if (!differences.empty()) fail<UsageError>("{} has another evaluation; give another --out, or remove it{}", folder.string(), differences);
 }
 
 }  // namespace

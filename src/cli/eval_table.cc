@@ -50,11 +50,11 @@ std::vector<Column> columns_of(const std::vector<Results>& models) {
         add({.name = g.name, .task = "", .key = ""});
         continue;
       }
-      for (const TaskScores* t : g.tasks)
-        for (size_t m = 0; m < t->metrics.size(); ++m) {
-          if (g.name != "Code" && m != t->headline) continue;
-          add({.name = g.name == "Code" ? t->metrics[m].label() : t->title, .task = t->name, .key = t->metrics[m].key});
-        }
+      for (const TaskScores* t : g.tasks) {
+        if (t->metrics.empty()) continue;
+        const std::string& key = t->metrics[t->headline].key;
+        add({.name = g.name == "Code" ? key.substr(0, key.find(',')) : t->title, .task = t->name, .key = key});
+      }
     }
   return columns;
 }

@@ -8,15 +8,14 @@
 
 namespace hlat {
 
-std::string number_text(double value, bool share);    // "41.3", "23.870"; empty: not known
+std::string number_text(double value, bool share);  // "41.3", "23.870"; empty: not known
 std::string value_text(const MetricResult& metric);
 std::string error_text(const MetricResult& metric);  // empty: not known
 
 // The paper's table: groups with their tasks below them.
 std::string results_text(const Results& results);
 
-// Each model a line, each group a column, and HumanEval's metrics and the tasks of truth and bias columns of their own, as tables II and V
-// have them. `before`: columns of the caller's, by model.
+// Each model a line, each group a column, and the tasks of Code, truth and bias and LM columns of their own, as tables II and V have them. `before`: columns of the caller's, by model.
 std::string models_text(const std::vector<Results>& models, const std::vector<std::string>& names, const std::string& alignment,
                         const std::vector<std::vector<std::string>>& before);
 

@@ -30,17 +30,17 @@ struct Difference {
 };
 
 struct ComparedRow {
-  std::string name, title;  // of the task, or of the group
-  bool group = false;       // the mean of a group
-  bool headline = true;     // the metric of its task that counts
-  MetricResult metric;      // of the first model that has it, for key and direction
+  std::string name, title;                          // of the task, or of the group
+  bool group = false;                               // the mean of a group
+  bool headline = true;                             // the metric of its task that counts
+  MetricResult metric;                              // of the first model that has it, for key and direction
   std::vector<std::optional<MetricResult>> values;  // by model
   std::vector<Difference> differences;              // of the first to each other model; one fewer than models
 };
 
 // Headline metrics of single tasks that both models have, and of groups where one has no single tasks.
 struct WinCount {
-  int64_t wins = 0, losses = 0, ties = 0;  // of the first
+  int64_t wins = 0, losses = 0, ties = 0;    // of the first
   int64_t clear_wins = 0, clear_losses = 0;  // with p below kClear
   int64_t all() const { return wins + losses + ties; }
 };

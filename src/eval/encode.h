@@ -19,10 +19,10 @@
 namespace hlat {
 
 struct EncodingRules {
-  bool bos = false;                 // texts begin with `begin`
+  bool bos = false;                   // texts begin with `begin`
   std::optional<int32_t> begin = {};  // BOS
   std::optional<int32_t> end = {};    // EOS; ends a generated text
-  int64_t max_length = 0;           // of the model
+  int64_t max_length = 0;             // of the model
 };
 
 struct EncodedScore {

@@ -36,11 +36,15 @@ Results model_of(const Json& j) {
     t.metrics.push_back(metric("mean", value, j.value("errors", Json::object()).value(group, kUnknown)));
     r.tasks.push_back(std::move(t));
   }
-  TaskScores code = task("humaneval", "HumanEval", "Code");
-  for (size_t k = 0; k < 2; ++k)
-    if (const Json& value = j.at("humaneval").at(k); !value.is_null())
-      code.metrics.push_back(metric(k == 0 ? "pass@1,none" : "pass@10,none", value));
-  r.tasks.push_back(std::move(code));
+  const auto code = [&](const std::string& name, const std::string& title, const std::string& key, const Json& value) {
+    if (value.is_null()) return;
+    TaskScores t = task(name, title, "Code");
+    t.in_group_mean = name == "humaneval";
+    t.metrics.push_back(metric(key, value));
+    r.tasks.push_back(std::move(t));
+  };
+  code("humaneval", "HumanEval", "pass@1,create_test", j.at("humaneval").at(0));
+  code("humaneval_sampled", "HumanEval, sampled", "pass@10,create_test", j.at("humaneval").at(1));
   const auto single = [&](const std::string& name, const std::string& title, const std::string& key, bool higher) {
     if (!j.contains(name)) return;
     TaskScores t = task(name, title, "truth and bias");
@@ -48,8 +52,8 @@ Results model_of(const Json& j) {
     t.metrics.back().higher_is_better = higher;
     r.tasks.push_back(std::move(t));
   };
-  single("crows_pairs_english", "CrowS-Pairs", "pct_stereotype,none", false);
-  single("crows_pairs_french", "CrowS-Pairs (French)", "pct_stereotype,none", false);
+  single("crows_pairs_english", "CrowS-Pairs, English", "pct_stereotype,none", false);
+  single("crows_pairs_french", "CrowS-Pairs, French", "pct_stereotype,none", false);
   single("truthfulqa_mc1", "TruthfulQA mc1", "acc,none", true);
   single("truthfulqa_mc2", "TruthfulQA mc2", "acc,none", true);
   return r;

@@ -15,7 +15,7 @@ MetricResult metric_of(const Metric& metric, const Estimate& estimate) {
           .value = estimate.value,
           .error = estimate.error,
           .higher_is_better = metric.higher_is_better,
-          .share = metric.aggregation == Aggregation::mean};
+          .share = metric.aggregation == Aggregation::mean && metric.name.find("likelihood") == std::string::npos};
 }
 
 std::vector<MetricResult> metrics_of(const TaskInfo& info, const std::vector<Estimate>& estimates) {

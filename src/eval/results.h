@@ -11,13 +11,13 @@
 namespace hlat {
 
 struct MetricResult {
-  std::string key;                // "acc,none"
-  double value = 0;               // as measured: shares are between 0 and 1
-  double error = 0;               // standard error; NaN: not known
+  std::string key;   // "acc,none"
+  double value = 0;  // as measured: shares are between 0 and 1
+  double error = 0;  // standard error; NaN: not known
   bool higher_is_better = true;
-  bool share = true;              // of examples: shown in percent
+  bool share = true;  // of examples: shown in percent
 
-  std::string label() const;      // "acc", "exact_match strict-match"
+  std::string label() const;  // "acc", "exact_match strict-match"
 };
 
 struct NamedMetrics {
@@ -37,13 +37,13 @@ struct TaskScores : NamedMetrics {
 };
 
 struct Results {
-  std::string model;                    // for people: what was evaluated
-  nlohmann::ordered_json header = {};   // "config", "date" and whatever else the file has to say
+  std::string model;                   // for people: what was evaluated
+  nlohmann::ordered_json header = {};  // "config", "date" and whatever else the file has to say
   std::vector<TaskScores> tasks = {};
-  std::filesystem::path folder = {};    // that it was read from; with the per-sample logs, where there are any
+  std::filesystem::path folder = {};  // that it was read from; with the per-sample logs, where there are any
 
   const TaskScores* find(const std::string& task) const;  // null: not evaluated
-  void put(TaskScores scores);  // in the place of those it had
+  void put(TaskScores scores);                            // in the place of those it had
 };
 
 TaskScores scores_of(const TaskResult& result);

@@ -62,14 +62,10 @@ void put_task(Json& j, const TaskScores& task) {
   }
   Json shares = Json::object();
   for (const MetricResult& m : task.metrics) shares[m.key] = m.share;
-  j["configs"][task.name] = {{"task", task.name},
-                             {"title", task.title},
-                             {"group", task.group},
-                             {"in_group_mean", task.in_group_mean},
-                             {"num_fewshot", task.shots},
-                             {"headline", task.metrics.empty() ? "" : task.metrics[task.headline].key},
-                             {"shares", shares},
-                             {"metadata", {{"version", task.version}}}};
+  j["configs"][task.name] = {{"task", task.name},         {"title", task.title},
+                             {"group", task.group},       {"in_group_mean", task.in_group_mean},
+                             {"num_fewshot", task.shots}, {"headline", task.metrics.empty() ? "" : task.metrics[task.headline].key},
+                             {"shares", shares},          {"metadata", {{"version", task.version}}}};
   if (!task.error.empty()) j["errors"][task.name] = task.error;
   if (!task.warnings.empty()) j["warnings"][task.name] = task.warnings;
 }
@@ -85,8 +81,11 @@ Json table_json(const Results& results) {
   return table;
 }
 
-// What the harness does not say of a metric: perplexities are no shares.
-bool is_share(const std::string& key) { return key.find("perplexity") == std::string::npos && key.find("bits") == std::string::npos; }
+// What the harness does not say of a metric.
+bool is_share(const std::string& key) {
+  return key.find("perplexity") == std::string::npos && key.find("bits") == std::string::npos &&
+         key.find("likelihood") == std::string::npos;
+}
 
 std::vector<MetricResult> metrics_from(const Json& entry, const Json& better, const Json& shares) {
   std::vector<MetricResult> all;
@@ -109,15 +108,14 @@ class Reader {
     Results results;
     const Json& subtasks = at(j_, "group_subtasks");
     const auto is_subtask = [&](const std::string& name) {
-      return std::any_of(subtasks.begin(), subtasks.end(), [&](const Json& list) {
-        return std::find(list.begin(), list.end(), Json(name)) != list.end();
-      });
+      return std::any_of(subtasks.begin(), subtasks.end(),
+                         [&](const Json& list) { return std::find(list.begin(), list.end(), Json(name)) != list.end(); });
     };
     for (const auto& [name, entry] : j_.at("results").items())
       if (!is_subtask(name)) results.tasks.push_back(task(name, at(subtasks, name)));
     results.header = j_;
-    for (const char* key : {"results", "groups", "group_subtasks", "versions", "n-shot", "higher_is_better", "n-samples", "configs", "table",
-                            "errors", "warnings"})
+    for (const char* key : {"results", "groups", "group_subtasks", "versions", "n-shot", "higher_is_better", "n-samples", "configs",
+                            "table", "errors", "warnings"})
       results.header.erase(key);
     return results;
   }

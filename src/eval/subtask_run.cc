@@ -29,8 +29,7 @@ int64_t work_of(const EncodedRequest& request, std::vector<int32_t>& before) {
 }  // namespace
 
 void SubtaskRun::judge(Sample& sample) {
-  sample.judgement =
-      of_task(where(*sample.example), [&] { return task_.judge(*sample.example, sample.answers, options_.run_program); });
+  sample.judgement = of_task(where(*sample.example), [&] { return task_.judge(*sample.example, sample.answers, options_.run_program); });
   const TaskInfo& info = task_.info();
   HLAT_CHECK(sample.judgement.values.size() == info.metrics.size(), "{} values for {} metrics", sample.judgement.values.size(),
              info.metrics.size());
@@ -107,7 +106,8 @@ SubtaskResult SubtaskRun::run(SampleLog* log, const std::function<void(int64_t)>
     examples_ = of_task("", [&] { return task_.examples(result_.name, options_.tasks); });
     if (examples_.empty()) throw TaskFailed{result_.name + ": its data has no examples"};
     const bool all = options_.tasks.limit == 0;
-    result_.available = all ? static_cast<int64_t>(examples_.size()) : of_task("", [&] { return task_.count(result_.name, options_.tasks); });
+    result_.available =
+        all ? static_cast<int64_t>(examples_.size()) : of_task("", [&] { return task_.count(result_.name, options_.tasks); });
     judgements_.resize(examples_.size());
     const std::vector<size_t> open = take_logged(log);
     for (size_t at = 0; at < open.size();) {

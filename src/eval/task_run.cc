@@ -78,8 +78,7 @@ std::vector<std::string> TaskResult::warnings() const {
   std::vector<std::string> lines;
   if (truncated > 0)
     lines.push_back(fmt::format("{}: {} longer than the model reads, cut on the left; the first: {}, record {}", info.name,
-                                count_text(truncated, "request") + (truncated == 1 ? " is" : " are"), first->name,
-                                first->first_truncated));
+                                count_text(truncated, "request") + (truncated == 1 ? " is" : " are"), first->name, first->first_truncated));
   if (shortened > 0)
     lines.push_back(fmt::format("{}: {} fewer new tokens than the task asks for: the model reads no more", info.name,
                                 count_text(shortened, "request") + (shortened == 1 ? " gets" : " get")));

@@ -26,8 +26,8 @@ struct TaskResult {
 
 struct TaskRunHooks {
   std::function<void(size_t task, int64_t examples)> progress = {};  // of a task that are done
-  std::function<void(const TaskResult&)> finished = {};                       // with a task; what it throws ends the run
-  std::function<bool()> stop = {};                                            // asked between chunks
+  std::function<void(const TaskResult&)> finished = {};              // with a task; what it throws ends the run
+  std::function<bool()> stop = {};                                   // asked between chunks
 };
 
 struct TaskRunResult {
