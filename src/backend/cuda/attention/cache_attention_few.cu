@@ -5,21 +5,20 @@
 // Of few queries the keys are taken in chunks, so that many blocks can share them: where all segments of a call are such, each chunk has
 // a block, which leaves its part in scratch, and a second kernel folds the parts in order. Beside segments of many queries one block does
 // all chunks, in the same arithmetic.
-//
-// A key is spread over kLanes lanes, kPieces pieces of N elements on each; a warp holds 32 / kLanes keys side by side, kAhead deep, and
-// loads the next such batch while it works on one. Rows, of a query and a head, are taken kRows at a time.
 #include "backend/cuda/attention/cache_attention.h"
-#include "backend/cuda/attention/cache_segment.cuh"
-#include "backend/cuda/device.cuh"
+#include "backend/cuda/attention/cache_scan.cuh"
 
 namespace hlat {
 
 namespace {
 
+using scan::Batch;
+using scan::Rows;
+using scan::Spread;
+
 constexpr int64_t kChunk = 256;  // keys; how a text is split follows from its length alone
 constexpr int kOthers = 4;       // queries of a block, of many
-constexpr int kWarps = 8, kAhead = 4;
-constexpr float kNothing = -1e30f;  // below all scores; differences of it are numbers
+constexpr int kWarps = 8;
 
 // Blocks that share the keys of a segment.
 int64_t chunks_of(int64_t max_queries, int64_t max_keys) { return max_queries <= kFewQueries ? ceil_div(max_keys, kChunk) : 1; }
@@ -47,130 +46,6 @@ __device__ inline Total fold(const Total& a, const Total& b) {
   const float m = fmaxf(a.m, b.m), x = exp2_fast(a.m - m), y = exp2_fast(b.m - m);
   return {m, __fmaf_rn(a.l, x, __fmul_rn(b.l, y)), __fmaf_rn(a.sum, x, __fmul_rn(b.sum, y))};
 }
-
-// How elements of a head lie on the lanes of a warp.
-template <class T, int N, int kHead>
-struct Spread {
-  static constexpr int kTotal = kHead / N;  // pieces
-  static constexpr int kLanes = kTotal < kWarp ? kTotal : kWarp, kPieces = kTotal / kLanes, kKeys = kWarp / kLanes;
-  static constexpr int kWidth = N, kElements = kPieces * N;
-  static constexpr int kBatch = kKeys * kAhead;  // keys of a warp
-  __device__ static int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
-  __device__ static int key() { return static_cast<int>(threadIdx.x) % kWarp / kLanes; }
-  __device__ static int element(int piece) { return (piece * kLanes + lane()) * N; }
-
-  // This lane's elements of one head, as they lie in memory; zeros past the head.
-  struct Held {
-    Raw<T, N> piece[kPieces];
-    __device__ void load(const T* from, int head_dim) {
-#pragma unroll
-      for (int p = 0; p < kPieces; ++p) {
-        piece[p] = {};
-        if (element(p) < head_dim) piece[p].load(from + element(p));
-      }
-    }
-    __device__ void floats(float (&x)[kElements]) const {
-#pragma unroll
-      for (int p = 0; p < kPieces; ++p) {
-        float part[N];
-        piece[p].floats(part);
-#pragma unroll
-        for (int i = 0; i < N; ++i) x[p * N + i] = part[i];
-      }
-    }
-  };
-};
-
-// Keys and values that a warp works on next.
-template <class S>
-struct Batch {
-  typename S::Held k[kAhead], v[kAhead];
-
-  // Keys from `key` on, one per group of lanes and step; past the end the last one stands in.
-  template <class T>
-  __device__ void load(const T* cache, int64_t width, int head_dim, const CacheSegment& segment, int key, int end) {
-#pragma unroll
-    for (int u = 0; u < kAhead; ++u) {
-      const T* at = cache + segment.slot(min(key + u * S::kKeys, end - 1)) * width;
-      k[u].load(at, head_dim);
-      v[u].load(at + width / 2, head_dim);
-    }
-  }
-};
-
-// The running softmax of kRows rows over the keys of a group of lanes, later of a warp.
-template <class S, int kRows>
-struct Rows {
-  float q[kRows][S::kElements], sum[kRows][S::kElements], m[kRows], l[kRows];
-  int seen[kRows];
-
-  __device__ void clear() {
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      m[r] = kNothing;
-      l[r] = 0;
-#pragma unroll
-      for (int e = 0; e < S::kElements; ++e) sum[r][e] = 0;
-    }
-  }
-
-  __device__ void take(const Batch<S>& batch, int key, int end) {
-    float score[kRows][kAhead];
-#pragma unroll
-    for (int u = 0; u < kAhead; ++u) {
-      float x[S::kElements];
-      batch.k[u].floats(x);
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        float dot = 0;
-#pragma unroll
-        for (int e = 0; e < S::kElements; ++e) dot += q[r][e] * x[e];
-#pragma unroll
-        for (int d = S::kLanes / 2; d > 0; d /= 2) dot += __shfl_xor_sync(0xffffffffu, dot, d);
-        score[r][u] = key + u * S::kKeys < min(seen[r], end) ? dot : -INFINITY;
-      }
-    }
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      float top = m[r];
-#pragma unroll
-      for (int u = 0; u < kAhead; ++u) top = fmaxf(top, score[r][u]);
-      rescale(r, top);
-#pragma unroll
-      for (int u = 0; u < kAhead; ++u) l[r] += score[r][u] = exp2_fast(score[r][u] - top);
-    }
-#pragma unroll
-    for (int u = 0; u < kAhead; ++u) {
-      float x[S::kElements];
-      batch.v[u].floats(x);
-#pragma unroll
-      for (int r = 0; r < kRows; ++r)
-#pragma unroll
-        for (int e = 0; e < S::kElements; ++e) sum[r][e] += score[r][u] * x[e];
-    }
-  }
-
-  __device__ void rescale(int r, float top) {
-    const float old = exp2_fast(m[r] - top);
-    m[r] = top;
-    l[r] *= old;
-#pragma unroll
-    for (int e = 0; e < S::kElements; ++e) sum[r][e] *= old;
-  }
-
-  // Over the groups of lanes; the first group has the result.
-  __device__ void merge_groups() {
-#pragma unroll
-    for (int d = S::kLanes; d < kWarp; d *= 2)
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        rescale(r, fmaxf(m[r], __shfl_xor_sync(0xffffffffu, m[r], d)));
-        l[r] += __shfl_xor_sync(0xffffffffu, l[r], d);
-#pragma unroll
-        for (int e = 0; e < S::kElements; ++e) sum[r][e] += __shfl_xor_sync(0xffffffffu, sum[r][e], d);
-      }
-  }
-};
 
 // What the warps found, for the merge.
 template <int kRows, int kHead>
@@ -266,16 +141,17 @@ struct Owned {
   }
 };
 
-// Goes over the keys [begin, end) and leaves what each warp found.
+// Goes over the keys [begin, end) and leaves what each warp found. `row`: the first of the rows.
 template <class T, class S, int kRows, int kHead>
-__device__ void scan(Found<kRows, kHead>& found, Rows<S, kRows>& state, const Plan& p, const Block& at, int begin, int end) {
+__device__ void go_over(Found<kRows, kHead>& found, Rows<S, kRows>& state, const Plan& p, const Block& at, int row, int begin, int end) {
   const int head_dim = static_cast<int>(p.call.head_dim), warp = static_cast<int>(threadIdx.x) / kWarp;
   const int64_t width = 2 * p.call.kv_heads * p.call.head_dim;
   const T* cache = static_cast<const T*>(p.call.cache) + at.kv * head_dim;
   Batch<S> now, next;
   int key = begin + warp * S::kBatch;  // of the warp: all its lanes turn as often
-  state.clear();
   if (key < end) next.load(cache, width, head_dim, at.segment, key + S::key(), end);
+  if (begin == at.begin) load_rows<T>(state, p, at, row);  // here: these loads and those of the keys do not wait for each other
+  state.clear();
   for (; key < end; key += kWarps * S::kBatch) {
     now = next;
     if (key + kWarps * S::kBatch < end) next.load(cache, width, head_dim, at.segment, key + kWarps * S::kBatch + S::key(), end);
@@ -310,9 +186,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<T, N, kHead, kRows>) at
   for (int row = 0; row < at.rows; row += kRows) {
     Rows<S, kRows> state;
     Owned<kRows, kHead> owned;
-    load_rows<T>(state, p, at, row);
     for (int begin = at.begin; begin < at.end; begin += step) {
-      scan<T>(found, state, p, at, begin, min(begin + step, at.end));
+      go_over<T>(found, state, p, at, row, begin, min(begin + step, at.end));
       owned.add(found, begin == at.begin);
     }
     owned.template store<T>(p, at, row);
