@@ -25,7 +25,7 @@ build|libzstd-dev|header zstd.h|zstd: compressed data
 build|zlib1g-dev|header zlib.h|zlib: compressed data
 build|libpcre2-dev|header pcre2.h|PCRE2: patterns of tokenizers
 build|libsentencepiece-dev|header sentencepiece_processor.h|SentencePiece: tokenizers that are not BPE
-test|python3|command python3|Python 3: check scripts
+test|python3|command python3|Python 3: check scripts, the programs of HumanEval
 test|iproute2|command ip|ip: two hosts as namespaces of one
 test|libgtest-dev|header gtest/gtest.h|GoogleTest
 test|libbenchmark-dev|header benchmark/benchmark.h|Google Benchmark

@@ -76,8 +76,10 @@ void run(const Args& args) {
   Region measuring;
   const auto ops = backend->make_ops(measuring);
   // A named device is planned without scratch: how much its libraries take is not known here.
-  const PlanTarget target{
-      .scratch_model = here ? ops.get() : nullptr, .transport = comm.transport, .use = args.eval ? ParamUse::weights : ParamUse::training};
+  const PlanTarget target{.scratch_model = here ? ops.get() : nullptr,
+                          .transport = comm.transport,
+                          .use = args.eval ? ParamUse::weights : ParamUse::training,
+                          .cached = args.eval};
   const bool chooses = config.train.micro_batch == 0;
   if (chooses) config.train.micro_batch = largest_micro_batch(config, target, fit);
   const std::vector<RankPlan> plans = args.rank >= 0 ? std::vector{dry_run(config, target, args.rank)} : plan_stages(config, target);

@@ -32,6 +32,7 @@
 #include "runtime/auto_micro_batch.h"
 #include "runtime/backends.h"
 #include "runtime/fit_check.h"
+#include "runtime/loop_tasks.h"
 #include "runtime/open_data.h"
 #include "runtime/start_point.h"
 #include "train/state_records.h"
@@ -166,6 +167,8 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   check_start(config, from);
   if (from.step() >= config.train.steps) return tell_finished(config, from, leads);
   check_data(from, data.get());
+  std::optional<LoopTasks> tasks;
+  if (config.eval.in_loop()) tasks.emplace(config, session.world());
   start.begin("connecting the groups of ranks and planning");
   config = with_micro_batch(config, *backend, session.world(), session.local_ranks(), saved_micro_batch(config, from));
   Assembly assembly(config, *backend, session.world(), session.local_ranks());
@@ -192,6 +195,11 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   TrainState state = start_run(from, config, setup.model, session, threads, folder);
   const std::unique_ptr<Saver> saver =
       make_saver(config, fit.lines(config, assembly.plan()).staging, from, *backend, session, guard, setup);
+  if (tasks) {
+    start.begin("rehearsing the evaluation of tasks");
+    tasks->place(setup.model.executor());
+    setup.evaluate = [&](int64_t step) { return tasks->after(step, [&](const std::string& text) { folder->log().warn("{}", text); }); };
+  }
   start.begin("the first step");
   return train_to_end(args, config, setup, state, saver.get(), guard);
 }

@@ -52,6 +52,7 @@ constexpr std::array kRows = {
     Row{"data.bos", Rule::fixed, kDocuments},
     Row{"data.eos", Rule::fixed, kDocuments},
     Row{"checkpoint.*", Rule::free},
+    Row{"eval.*", Rule::free},
     Row{"device.*", Rule::free},
 };
 

@@ -29,7 +29,10 @@ namespace {
 
 class Loader {
  public:
-  explicit Loader(Reading reading) : reading_(std::move(reading)), fields_(all_fields(loaded_.config)) { size_lists(); }
+  explicit Loader(Reading reading, Config base = {})
+      : reading_(std::move(reading)), loaded_{.config = std::move(base), .origins = {}}, fields_(all_fields(loaded_.config)) {
+    size_lists();
+  }
 
   LoadedConfig run() {
     if (!reading_.complete) distrust("");
@@ -188,6 +191,12 @@ LoadedConfig load_config(const std::string& path, const std::vector<std::string>
   if (!path.empty()) read_yaml(path, reading);
   for (const std::string& word : overrides) read_override(word, reading);
   return Loader(std::move(reading)).run();
+}
+
+LoadedConfig override_config(Config base, const std::vector<std::string>& overrides) {
+  Reading reading;
+  for (const std::string& word : overrides) read_override(word, reading);
+  return Loader(std::move(reading), std::move(base)).run();
 }
 
 }  // namespace hlat

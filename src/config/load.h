@@ -19,4 +19,7 @@ struct LoadedConfig {
 // An empty path means defaults only. Throws UsageError with one problem per line.
 LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides = {});
 
+// The same with a config instead of a file: that of a checkpoint, say. A preset named now takes the place of all of its model.
+LoadedConfig override_config(Config base, const std::vector<std::string>& overrides);
+
 }  // namespace hlat

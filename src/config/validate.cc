@@ -282,6 +282,22 @@ void checkpoint_rules(Checker& check, const CheckpointConfig& c) {
   });
 }
 
+void eval_rules(Checker& check, const Config& c) {
+  for (const char* key : {"eval.every", "eval.every_tokens", "eval.at_end"})
+    check.rule({key, "eval.tasks", "eval.data"}, [&]() -> std::string {
+      const bool asked = std::string_view(key) == "eval.every"          ? c.eval.every > 0
+                         : std::string_view(key) == "eval.every_tokens" ? c.eval.every_tokens > 0
+                                                                        : c.eval.at_end;
+      if (!asked) return {};
+      if (c.eval.tasks.empty()) return "needs eval.tasks: what is to be evaluated; hlat eval --list names tasks";
+      return c.eval.data.empty() ? "needs eval.data: the folder of evaluation data" : "";
+    });
+  check.rule({"eval.cache_tokens", "train.seq_len"}, [&]() -> std::string {
+    if (c.eval.cache_tokens == 0 || c.eval.cache_tokens >= c.train.seq_len) return {};
+    return fmt::format("must hold at least one sequence, train.seq_len ({})", c.train.seq_len);
+  });
+}
+
 }  // namespace
 
 std::vector<Violation> validate(const Config& given, std::set<std::string> skip) {
@@ -298,6 +314,7 @@ std::vector<Violation> validate(const Config& given, std::set<std::string> skip)
   size_rules(check, config);
   data_rules(check, config);
   checkpoint_rules(check, config.checkpoint);
+  eval_rules(check, config);
   return check.take();
 }
 

@@ -1,26 +1,13 @@
 #include "eval/sample_text.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "comm/host_exchange.h"
+#include "eval/sampler.h"
 
 namespace hlat {
 
 namespace {
-
-// A draw from softmax(logits) over the ids the tokenizer knows.
-int32_t draw(const float* logits, int64_t vocab, double unit) {
-  const float top = *std::max_element(logits, logits + vocab);
-  double total = 0;
-  for (int64_t v = 0; v < vocab; ++v) total += std::exp(static_cast<double>(logits[v] - top));
-  double left = unit * total;
-  for (int64_t v = 0; v < vocab; ++v) {
-    left -= std::exp(static_cast<double>(logits[v] - top));
-    if (left < 0) return static_cast<int32_t>(v);
-  }
-  return static_cast<int32_t>(vocab - 1);
-}
 
 struct Ids {
   int64_t known = 0;  // the tokenizer has these: 0 to known - 1
@@ -50,7 +37,8 @@ std::vector<std::string> sample_texts(Executor& executor, const Dataset* data, i
   for (; length < seq && std::find(done.begin(), done.end(), false) != done.end(); ++length) {
     const auto logits = executor.next_logits(ids, seq, length);
     for (int64_t r = 0; r < rows; ++r) {
-      const int32_t id = draw(logits.data() + r * vocab, known, random.next_unit());
+      const std::vector<double> weights = softmax_weights({logits.data() + r * vocab, static_cast<size_t>(known)});
+      const auto id = static_cast<int32_t>(draw_index(weights, random.next_unit()));
       std::vector<bool>::reference finished = done[static_cast<size_t>(r)];
       finished = finished || id == eos;
       if (!finished) ids[static_cast<size_t>(r * seq + length)] = id;

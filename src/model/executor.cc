@@ -1,6 +1,8 @@
 #include "model/executor.h"
 
-#include "base/bf16.h"
+#include <algorithm>
+
+#include "ops/download.h"
 
 namespace hlat {
 
@@ -19,17 +21,6 @@ int64_t rows_of(const Config& c, const Mesh& mesh) {
 // Without a backward nothing is kept for it.
 Recompute recompute_of(const Config& c, ParamUse use) {
   return use == ParamUse::training ? c.train.recompute : Recompute{.kind = RecomputeKind::full, .every = 0};
-}
-
-std::vector<float> fetch_f32(Device& device, const Tensor& t) {
-  std::vector<std::byte> bytes(t.bytes());
-  device.download(bytes.data(), t);
-  std::vector<float> values(static_cast<size_t>(t.numel()));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = t.dtype == DType::bf16  ? to_float(reinterpret_cast<const bf16*>(bytes.data())[i])
-                : t.dtype == DType::f64 ? static_cast<float>(reinterpret_cast<const double*>(bytes.data())[i])
-                                        : reinterpret_cast<const float*>(bytes.data())[i];
-  return values;
 }
 
 }  // namespace
@@ -70,19 +61,16 @@ Executor::Flight& Executor::flight(const Action& a) {
   return f;
 }
 
-Ctx Executor::context(const GradientSums& sums, int64_t seq) {
-  const AttentionShape shape{.batch = config_.train.micro_batch,
-                             .seq = seq,
-                             .heads = mesh_.heads().q.count,
-                             .kv_heads = mesh_.heads().kv.count,
-                             .head_dim = config_.model.head_dim()};
+Ctx Executor::context(const GradientSums& sums, int64_t batch, int64_t seq) {
+  const AttentionShape shape{
+      .batch = batch, .seq = seq, .heads = mesh_.heads().q.count, .kv_heads = mesh_.heads().kv.count, .head_dim = config_.model.head_dim()};
   return Ctx{.ops = ops_,
              .memory = memory_,
              .params = params_,
              .tape = tape_,
              .tp = {mesh_.along(Axis::tp), config_.parallel.sequence},
              .attention = shape,
-             .rope = rope_.rows(0, seq),
+             .rope = rope_.rows(0, std::min(seq, rope_.dim(0))),
              .norm_eps = config_.model.norm_eps,
              .accumulate = sums.accumulate,
              .group_done = sums.group_done};
@@ -140,6 +128,23 @@ void Executor::backward(const Action& a, const GradientSums& sums) {
   if (!c.first) links_.send(Flow::backward, a.micro, a.chunk);
 }
 
+// To the layers the tokens are one sequence, whose positions only the cache's ops look at.
+void Executor::forward_cached(Tensor ids, const KvPass& kv, const OutputUse& use) {
+  Ctx ctx = context({}, 1, ids.dim(0));
+  ctx.rope = rope_;
+  ctx.kv = &kv;
+  for (int c = 0; c < static_cast<int>(chunks().size()); ++c) {
+    const Action a{.chunk = c};
+    const Flight& f = flight(a);
+    MicroState state = f.state;
+    if (chunk(a).first) state.ids = ids;
+    const Tensor out = chunk(a).last ? f.out.rows(0, ctx.rows()) : Tensor{};
+    forward(ctx, a, state, out);
+    if (chunk(a).last) use(ctx, model_.head(), out);
+  }
+  finish_sends();
+}
+
 // Each rank fetches its part of the vocabulary and the host puts them together: the device needs no more memory than for a loss.
 std::vector<float> Executor::next_logits(const std::vector<int32_t>& ids, int64_t seq, int64_t length) {
   const int64_t rows = config_.train.micro_batch, vocab = config_.model.vocab;
@@ -161,7 +166,7 @@ std::vector<float> Executor::next_logits(const std::vector<int32_t>& ids, int64_
     for (int64_t r = 0; r < rows; ++r) {
       const Scope inner(ctx.temp());
       const int64_t token = r * seq + length - 1;
-      std::vector<float> own = fetch_f32(device_, model_.head().logits(ctx, normed.rows(token, token + 1)));
+      std::vector<float> own = download_f32(device_, model_.head().logits(ctx, normed.rows(token, token + 1)));
       mesh_.along(Axis::tp).host().all_gather(on_host(r), Tensor::contiguous(own.data(), DType::f32, {static_cast<int64_t>(own.size())}));
     }
   }

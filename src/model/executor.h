@@ -43,6 +43,11 @@ class Executor {
   void backward(const Action& a, const GradientSums& sums);
   void finish_sends() { links_.flush(); }  // after the last action of a step
 
+  // Runs tokens of any texts through all chunks of this rank, with their keys and values in a cache. `use` is called on the last stage with
+  // the residual stream of the tokens. Collective over the replica.
+  using OutputUse = std::function<void(Ctx& ctx, const Head& head, Tensor out /*(rows, D)*/)>;
+  void forward_cached(Tensor ids /*(N)*/, const KvPass& kv, const OutputUse& use);
+
   // Logits (B, V) that follow the first `length` tokens of each row of a micro-batch, for generation. ids is (B, seq), the same on all
   // ranks of the replica, with seq at most the training length: shorter rows cost less. Collective over the replica; all get them.
   std::vector<float> next_logits(const std::vector<int32_t>& ids, int64_t seq, int64_t length);
@@ -65,7 +70,8 @@ class Executor {
     Tensor out;  // (rows, D)
   };
   Flight& flight(const Action& a);
-  Ctx context(const GradientSums& sums, int64_t seq);
+  Ctx context(const GradientSums& sums, int64_t seq) { return context(sums, config_.train.micro_batch, seq); }
+  Ctx context(const GradientSums& sums, int64_t batch, int64_t seq);
   Ctx context(const GradientSums& sums = {}) { return context(sums, config_.train.seq_len); }
   void forward(Ctx& ctx, const Action& a, const MicroState& state, Tensor out);
   const Llama::Chunk& chunk(const Action& a) const { return model_.chunks()[static_cast<size_t>(a.chunk)]; }

@@ -24,6 +24,9 @@ struct KvLimits {
   int64_t logit_rows = 0;  // asked rows of a pass whose logits the host gets; 0: none does
 };
 
+// As the config has it: passes of a micro-batch's tokens, texts of train.seq_len.
+KvLimits kv_limits(const Config& config);
+
 struct TokenPass {
   std::vector<int32_t> ids, positions, slots;  // of its tokens
   std::vector<KvSegment> segments;             // each token is in one
@@ -61,9 +64,12 @@ class KvPasses {
   std::vector<LikeliestToken> likeliest(const TokenPass& pass);
   std::vector<float> logits(const TokenPass& pass);  // (asked, V)
   void fill(const TokenPass& pass);                  // keys and values alone
+  // The largest passes of each kind, on any tokens: a dry run finds the plan with it, a real one that the plan holds.
+  void rehearse();
+  void rehearse_scoring();  // the first of them: all tokens of a pass scored
 
   const KvLimits& limits() const { return limits_; }
-  const Executor& executor() const { return executor_; }
+  Executor& executor() const { return executor_; }
 
  private:
   enum class Answer : uint8_t { none, scores, likeliest, logits };
@@ -72,25 +78,29 @@ class KvPasses {
     Answer answer = Answer::none;
     auto operator<=>(const Shape&) const = default;
   };
+  struct Words {
+    Tensor ids, positions, slots, asked, targets, segments;
+  };
   struct Replay {
     int64_t met = 0;
     std::unique_ptr<Recording> recording;
   };
-  Shape place(const TokenPass& pass, std::span<const int32_t> targets, Answer answer);
-  void run(const Shape& shape, double pairs);
-  void compute(const Shape& shape, double pairs);
-  void answer(Ctx& ctx, const Head& head, Tensor out, const Shape& shape);
-  template <class T>
-  std::vector<T> from_last_stage(std::vector<T> values) const;
+  Shape shape_of(const TokenPass& pass, Answer answer) const;
+  Words words(const Shape& s) const;
+  void place(const TokenPass& pass, std::span<const int32_t> targets, const Shape& s);
+  void compute(const Shape& s);
+  void run(const TokenPass& pass, std::span<const int32_t> targets, Answer answer);
+  std::vector<float> from_last_stage(std::vector<float> values) const;
+  TokenPass largest_pass() const;
+  void rehearse_decoding();
 
   Executor& executor_;
   KvLimits limits_;
   KvPass kv_;
-  Tensor ids_;                // (tokens) i32, on the first stage
-  Tensor asked_, targets_;    // (asked) i32, on the last stage
-  Tensor stats_;              // (asked, 3)
+  Tensor words_;              // what describes a pass, i32
+  Tensor stats_;              // (asked, 3), here and below on the last stage
   Tensor best_, best_logit_;  // (asked)
-  Tensor logits_;             // (asked, V / tp), where generation is planned
+  Tensor logits_;             // (logit_rows, V / tp)
   std::map<Shape, Replay> replays_;
 };
 

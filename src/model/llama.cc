@@ -52,7 +52,8 @@ void Llama::forward(Ctx& ctx, int chunk, const MicroState& s, Tensor y) const {
   if (c.first) embedding_.forward(ctx, s.ids, chunk_input(ctx, s));
   for (int64_t i = 0; i < count; ++i) {
     const Scope scope(ctx.temp());
-    ctx.tape.begin_forward({s.slot, c.layers.begin + i});
+    ctx.layer = c.layers.begin + i;
+    ctx.tape.begin_forward({s.slot, ctx.layer});
     c.blocks[static_cast<size_t>(i)].forward(ctx, input(i), i + 1 < count ? input(i + 1) : y);
   }
 }

@@ -23,12 +23,24 @@ void Attention::forward(Ctx& ctx, Tensor x, Tensor y) const {
   if (packed.stale) {
     const Scope scope(ctx.temp());
     qkv.forward(ctx, ctx.enter(x), packed.tensor);
-    ctx.ops.rope(packed.tensor, ctx.rope, s, +1);
+    if (ctx.kv == nullptr) ctx.ops.rope(packed.tensor, ctx.rope, s, +1);
   }
   const TapeOutput out = ctx.tape.output(BlockOp::attention, 0, ctx.act(), {s.tokens(), s.out_width()});
-  const TapeOutput lse = ctx.tape.output(BlockOp::attention, 1, ctx.stat(), {s.batch, s.heads, s.seq});
-  if (out.stale) ctx.ops.attention(out.tensor, lse.tensor, packed.tensor, s);
+  if (ctx.kv != nullptr) {
+    attend_cached(ctx, packed.tensor, out.tensor);
+  } else {
+    const TapeOutput lse = ctx.tape.output(BlockOp::attention, 1, ctx.stat(), {s.batch, s.heads, s.seq});
+    if (out.stale) ctx.ops.attention(out.tensor, lse.tensor, packed.tensor, s);
+  }
   if (y.defined()) output.forward_sum(ctx, out.tensor, y);
+}
+
+// Keys and values of all tokens of the pass are in the cache before any query looks there.
+void Attention::attend_cached(Ctx& ctx, Tensor packed, Tensor out) {
+  const KvPass& kv = *ctx.kv;
+  const Tensor cache = kv.layers[static_cast<size_t>(ctx.layer)];
+  ctx.ops.cache_append(cache, packed, ctx.rope, kv.positions, kv.slots, kv.shape);
+  ctx.ops.cache_attention(out, packed, cache, kv.segments, kv.shape);
 }
 
 void Attention::backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const {

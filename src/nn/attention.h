@@ -1,4 +1,5 @@
 // Self-attention: qkv = x Wqkv^T (one coalesced projection), RoPE on q and k, causal attention, y = a Wo^T.
+// In a pass with a cache of keys and values (nn/kv_cache.h) queries attend to what is there, and nothing is saved for a backward.
 // Saved: qkv after RoPE (op qkv), the attention output and its log-sum-exp (op attention).
 // Split over tp by heads: H and K count this rank's. When tp exceeds the kv heads, several ranks hold the same ones.
 #pragma once
@@ -16,6 +17,9 @@ struct Attention {
   // y may be undefined: then only the saved outputs are brought up to date.
   void forward(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor y /*(rows, D)*/) const;
   void backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const;
+
+ private:
+  static void attend_cached(Ctx& ctx, Tensor packed /*(N, (H+2K)E)*/, Tensor out /*(N, H*E)*/);
 };
 
 }  // namespace hlat

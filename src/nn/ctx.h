@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "nn/kv_cache.h"
 #include "nn/tape.h"
 #include "ops/ops.h"
 #include "parallel/tp_region.h"
@@ -22,6 +23,8 @@ struct Ctx {
   double norm_eps = 1e-5;
   bool accumulate = false;                         // gradients add to those of earlier micro-batches
   std::function<void(int group)> group_done = {};  // called when a group's gradients of this step are complete
+  const KvPass* kv = nullptr;                      // of a pass with cached keys and values; null: every sequence stands for itself
+  int64_t layer = 0;                               // whose block runs, of the whole model
 
   DType act() const { return params.precision().compute; }
   DType stat() const { return act() == DType::f64 ? DType::f64 : DType::f32; }

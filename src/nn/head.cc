@@ -20,17 +20,21 @@ void Head::declare(ParamBuilder& params, const ModelConfig& model, const TrainCo
 
 // Adds the losses; what it returns lies in temporary memory of the caller's scope.
 Head::Scores Head::chunk_scores(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum) const {
-  const int64_t n = normed.dim(0), parts = ctx.tp.comm().size();
-  const Scores s = make_scores(ctx, n);
+  const Scores s = make_scores(ctx, normed.dim(0));
   output.forward(ctx, normed, s.logits);
-  ctx.ops.cross_entropy_partial(s.stats, s.logits, targets, first);
-  if (parts > 1) {
-    const Tensor all = ctx.temp().alloc(ctx.stat(), {parts * n, 3}, "loss statistics of all ranks");
-    ctx.tp.comm().all_gather(all, s.stats);
-    ctx.ops.cross_entropy_merge(s.stats, all.viewed({parts, n, 3}));
-  }
+  statistics(ctx, s.stats, s.logits, targets);
   ctx.ops.cross_entropy_finish(loss_sum, s.stats, targets);
   return s;
+}
+
+void Head::statistics(Ctx& ctx, Tensor stats, Tensor logits, Tensor targets) const {
+  const int64_t n = logits.dim(0), parts = ctx.tp.comm().size();
+  ctx.ops.cross_entropy_partial(stats, logits, targets, first);
+  if (parts == 1) return;
+  const Scope scope(ctx.temp());
+  const Tensor all = ctx.temp().alloc(ctx.stat(), {parts * n, 3}, "loss statistics of all ranks");
+  ctx.tp.comm().all_gather(all, stats);
+  ctx.ops.cross_entropy_merge(stats, all.viewed({parts, n, 3}));
 }
 
 // The logits become their gradient.
@@ -97,9 +101,23 @@ void Head::loss(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum) const {
 }
 
 Tensor Head::logits(Ctx& ctx, Tensor normed) const {
-  const Tensor own = ctx.temp({1, vocab}, "logits");
+  const Tensor own = ctx.temp({normed.dim(0), vocab}, "logits");
   output.forward(ctx, normed, own);
   return own;
+}
+
+// The look-up of rows is that of an embedding.
+void Head::each_logits(Ctx& ctx, Tensor x, Tensor asked, const UseLogits& use) const {
+  const Scope scope(ctx.temp());
+  const Tensor all = ctx.enter(x);
+  for (int64_t begin = 0; begin < asked.dim(0); begin += chunk) {
+    const Scope inner(ctx.temp());
+    const int64_t n = std::min(chunk, asked.dim(0) - begin);
+    const Tensor rows = ctx.temp({n, x.dim(1)}, "asked rows"), normed = ctx.temp({n, x.dim(1)}, "head norm");
+    ctx.ops.embed(rows, asked.rows(begin, begin + n), all, 0);
+    norm.forward(ctx, rows, normed, ctx.temp().alloc(ctx.stat(), {n}, "head rstd"));
+    use(begin, logits(ctx, normed));
+  }
 }
 
 }  // namespace hlat

@@ -25,8 +25,13 @@ struct Head {
   void loss(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor targets /*(N)*/, Tensor loss_sum) const;
   // What the output layer gets: norm(x) of all tokens, in temporary memory of the caller's scope, as are the logits below.
   Tensor normalized(Ctx& ctx, Tensor x /*(rows, D)*/) const;
-  // Logits (1, V / tp) of one token, for generation.
-  Tensor logits(Ctx& ctx, Tensor normed /*(1, D)*/) const;
+  // Logits (n, V / tp) of tokens.
+  Tensor logits(Ctx& ctx, Tensor normed /*(n, D)*/) const;
+  // What may follow single tokens, by their rows: `use` gets the logits of `chunk` of them at a time, with the number of the first.
+  using UseLogits = std::function<void(int64_t first, Tensor logits /*(n, V / tp)*/)>;
+  void each_logits(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor asked /*(R) i32*/, const UseLogits& use) const;
+  // Those of cross_entropy_partial, over the vocabulary of all ranks.
+  void statistics(Ctx& ctx, Tensor stats /*(n, 3)*/, Tensor logits /*(n, V / tp)*/, Tensor targets /*(n)*/) const;
 
  private:
   struct Scores {

@@ -42,6 +42,9 @@ class Backend {
   virtual ~Backend() = default;
   virtual Device& device() = 0;
   virtual std::unique_ptr<Ops> make_ops(Region& temp) = 0;
+  // For evaluation and generation, which meet many shapes, each seldom: their kernels are chosen without measurements and are no part of
+  // kernel_choices(), so a training run on the same backend goes on as if they had not been.
+  virtual std::unique_ptr<Ops> make_inference_ops(Region& temp) { return make_ops(temp); }
   virtual std::string describe() const = 0;  // one line for the log
   // Names the device among all of all hosts, so that ranks find out who shares one. Empty: the host itself.
   virtual std::string device_id() const { return {}; }

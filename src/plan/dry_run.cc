@@ -1,11 +1,13 @@
 #include "plan/dry_run.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "backend/null/null_backend.h"
 #include "checkpoint/saver.h"
 #include "comm/null_comm.h"
 #include "eval/validation.h"
+#include "model/kv_passes.h"
 #include "model/placed_model.h"
 #include "train/train_step.h"
 
@@ -15,18 +17,23 @@ RankPlan dry_run(const Config& config, const PlanTarget& target, int rank) {
   const Mesh mesh(config, rank, [&](const AxisGroup& g) { return std::make_unique<NullComm>(g.rank, g.size, g.name, target.transport); });
   NullBackend backend(target.scratch_model);
   PlacedModel model(config, precision_of(config.train.precision), mesh, backend, nullptr, target.use);
-  model.ops().reset_cost();
   RankPlan plan;
   plan.use = target.use;
   const bool trains = target.use == ParamUse::training;
   const int64_t rows = trains ? config.train.global_batch : config.train.micro_batch * mesh.shape().dp;
+  std::optional<KvPasses> cached;
+  if (target.cached || (trains && config.eval.in_loop())) cached.emplace(model.executor(), kv_limits(config)).rehearse();
+  model.ops().reset_cost();
+  mesh.reset_traffic();
   if (trains)
     TrainStep(model.executor()).run(1, 0.0, nullptr, false);
+  else if (cached)
+    cached->rehearse_scoring();
   else
     mean_loss(model.executor(), rows, nullptr);
-  plan.memory = model.high_water();
   plan.cost = model.ops().cost();
   plan.traffic = traffic_of(mesh);
+  plan.memory = model.high_water();
   plan.host_bytes = mesh.host_bytes();
   if (trains) plan.saved_bytes = Saver::state_bytes(model.executor().params(), mesh.coord().dp, mesh.shape().dp);
   plan.mesh = mesh.shape();

@@ -12,6 +12,7 @@ struct PlanTarget {
   const Ops* scratch_model = nullptr;     // says how much scratch the ops of the planned-for backend take; null: none
   Transport transport = Transport::host;  // of its tensors between ranks
   ParamUse use = ParamUse::training;      // a training step, or the evaluation of one micro-batch on every replica with weights alone
+  bool cached = false;                    // an evaluation with a cache of keys and values (model/kv_passes.h), as tasks and generation have
 };
 
 // Of the given rank of the config's mesh; parallel.dp must be known.

@@ -36,6 +36,7 @@ struct StepMetrics {
   // Of the held-out documents after this step; none: not looked at, not written.
   std::optional<double> val_loss = {}, val_ppl = {}, val_bpb = {};  // bpb: bits per byte of text
   std::vector<std::pair<std::string, double>> val_losses = {};      // by source, where there are several
+  std::vector<std::pair<std::string, double>> tasks = {};           // "hellaswag/acc_norm", where tasks were evaluated after this step
 };
 
 // Calls visit(name, value) for every field that is recorded, step and tokens aside, in the order of the record.
@@ -60,6 +61,7 @@ void scalars(const StepMetrics& m, const Visit& visit) {
   if (m.val_ppl) visit("val_ppl", *m.val_ppl);
   if (m.val_bpb) visit("val_bpb", *m.val_bpb);
   for (const auto& [source, loss] : m.val_losses) visit(("val_loss/" + source).c_str(), loss);
+  for (const auto& [metric, value] : m.tasks) visit(("eval/" + metric).c_str(), value);
 }
 
 // object[name] = value. JSON has no number that is not finite: such a value is null there, and "not_finite" says which it is.

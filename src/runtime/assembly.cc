@@ -6,10 +6,11 @@
 
 namespace hlat {
 
-Assembly::Assembly(const Config& config, Backend& backend, Comm& world, int local_ranks, ParamUse use)
+Assembly::Assembly(const Config& config, Backend& backend, Comm& world, int local_ranks, ParamUse use, bool cached)
     : config_(config),
       backend_(backend),
       use_(use),
+      cached_(cached),
       local_ranks_(local_ranks),
       comm_(config_, backend, world, local_ranks),
       scratch_model_(backend.make_ops(measuring_)),

@@ -15,10 +15,13 @@ namespace hlat {
 class Assembly {
  public:
   // Chooses the transport and plans; nothing is allocated yet. Collective over `world`, which must outlive this as the backend must.
-  Assembly(const Config& config, Backend& backend, Comm& world, int local_ranks, ParamUse use = ParamUse::training);
+  // cached: an evaluation with a cache of keys and values (PlanTarget).
+  Assembly(const Config& config, Backend& backend, Comm& world, int local_ranks, ParamUse use = ParamUse::training, bool cached = false);
 
   const RankPlan& plan() const { return plan_; }  // of this rank
-  PlanTarget target() const { return {.scratch_model = scratch_model_.get(), .transport = comm_.transport(), .use = use_}; }
+  PlanTarget target() const {
+    return {.scratch_model = scratch_model_.get(), .transport = comm_.transport(), .use = use_, .cached = cached_};
+  }
   Fit fit() const;  // what each rank here may take
 
   // Makes the mesh, once: what a transport takes of the device is taken then. Collective.
@@ -31,6 +34,7 @@ class Assembly {
   Config config_;
   Backend& backend_;
   ParamUse use_;
+  bool cached_;
   int local_ranks_;
   DeviceComm comm_;
   Region measuring_;

@@ -126,6 +126,7 @@ class Trainer {
       if (v.sets.size() > 1)
         for (const SetLoss& set : v.sets) m.val_losses.emplace_back(set.name, set.loss);
     }
+    if (setup_.evaluate) m.tasks = setup_.evaluate(step);
     const Vote vote = at_boundary(step, m);
     record(m, r.checked);
     means_.add(m, tokens_per_step());
@@ -133,7 +134,7 @@ class Trainer {
     latest_loss_ = m.loss;
     const bool ends = vote.signal != 0 || step == config_.train.steps;
     if (saves_ && vote.due != 0 && vote.busy == 0 && !ends) saves_->begin(static_cast<RunSaves::Due>(vote.due), step, m.loss);
-    if (first_ || validates) setup_.plan.check_used(setup_.model.high_water(), mesh_);
+    if (first_ || validates || !m.tasks.empty()) setup_.plan.check_used(setup_.model.high_water(), mesh_);
     if (std::exchange(first_, false)) tell_memory(step);
     return vote.signal;
   }

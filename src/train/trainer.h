@@ -34,6 +34,8 @@ struct TrainSetup {
   Progress* progress = nullptr;
   // What it saves and how; none: it saves nothing.
   std::optional<SavesSetup> saves = {};
+  // Evaluates tasks after a step where they are due, collective over all ranks: names and values for the record, on rank 0.
+  std::function<std::vector<std::pair<std::string, double>>(int64_t step)> evaluate = {};
   // Asked after the first step of this process: what the log should say about how it was computed.
   std::function<std::vector<std::string>()> notes = {};
   // Asked after every step: the signal that wants this process to end, 0 for none. All ranks end together after the step in which any has

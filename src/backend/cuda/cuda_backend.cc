@@ -47,7 +47,13 @@ Device& CudaBackend::device() { return *device_; }
 
 std::unique_ptr<Ops> CudaBackend::make_ops(Region& temp) {
   device_->use();
-  return std::make_unique<CudaOps>(temp, context_);
+  return std::make_unique<CudaOps>(temp, context_, context_->matmul);
+}
+
+std::unique_ptr<Ops> CudaBackend::make_inference_ops(Region& temp) {
+  device_->use();
+  if (context_->inference_matmul == nullptr) context_->inference_matmul = std::make_unique<CudaMatmul>(context_->stream, "");
+  return std::make_unique<CudaOps>(temp, context_, *context_->inference_matmul);
 }
 
 std::string CudaBackend::describe() const {

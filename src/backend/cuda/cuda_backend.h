@@ -31,6 +31,7 @@ class CudaBackend final : public Backend {
   ~CudaBackend() override;
   Device& device() override;
   std::unique_ptr<Ops> make_ops(Region& temp) override;
+  std::unique_ptr<Ops> make_inference_ops(Region& temp) override;
   std::string describe() const override;  // "NVIDIA H200, CUDA 13.0, driver 580.159.04, 139.8 GiB"
   std::string device_id() const override;
   std::string kernel_choices() const override;

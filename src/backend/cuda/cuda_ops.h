@@ -1,6 +1,6 @@
 // The op set on one NVIDIA GPU. Calls return at once: all work goes to one stream, in order; finish() waits for it.
-// The bodies stand in one file per family: elementwise.cu, random.cu, norm.cu, loss.cu, embed.cu, reduce.cu, adamw.cu. Nothing here
-// allocates or waits. Sums have an order that depends on shapes alone, so the same call gives the same bits.
+// The bodies stand in one file per family: elementwise.cu, random.cu, norm.cu, loss.cu, argmax.cu, embed.cu, cache.cu, reduce.cu, adamw.cu.
+// Nothing here allocates or waits. Sums have an order that depends on shapes alone, so the same call gives the same bits.
 #pragma once
 
 #include <memory>
@@ -19,16 +19,22 @@ struct CudaContext {
   cudaStream_t stream;
   CudaMatmul matmul;
   CudaAttention attention;
+  // Of inference, once it is asked for: it meets many shapes, each seldom, so nothing is measured for them, and what it chooses must not
+  // become part of what a training run has chosen.
+  std::unique_ptr<CudaMatmul> inference_matmul = nullptr;
 };
 
 class CudaOps final : public Ops {
  public:
-  CudaOps(Region& temp, std::shared_ptr<CudaContext> context) : Ops(temp), context_(std::move(context)) {}
+  // matmul: the context's for training or for inference
+  CudaOps(Region& temp, std::shared_ptr<CudaContext> context, CudaMatmul& matmul)
+      : Ops(temp), context_(std::move(context)), matmul_(matmul) {}
 
-  size_t matmul_scratch(const MatmulShape& s) const override { return context_->matmul.scratch(s); }
+  size_t matmul_scratch(const MatmulShape& s) const override { return matmul_.scratch(s); }
   size_t attention_scratch(const AttentionShape& s, DType dtype, bool backward) const override {
     return context_->attention.scratch(s, dtype, backward);
   }
+  size_t cache_attention_scratch(int64_t tokens, int64_t segments, const CacheShape& s, DType dtype) const override;
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
   size_t embed_bwd_scratch(int64_t tokens, int64_t width) const override;
   size_t reduce_scratch(int64_t elements) const override;
@@ -41,11 +47,11 @@ class CudaOps final : public Ops {
   void forget_marks() override { marked_ = 0; }
   void do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) override;
   void do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first, Tensor scratch) override;
-  void do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) override { context_->matmul.run(c, a, b, s, scratch); }
+  void do_matmul(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) override { matmul_.run(c, a, b, s, scratch); }
   void do_matmul_add(Tensor c, Tensor a, Tensor b, Tensor residual, const MatmulShape& s, Tensor scratch) override {
     MatmulShape sum = s;
     sum.accumulate = true;
-    context_->matmul.run_add(c, a, b, residual, sum, scratch);
+    matmul_.run_add(c, a, b, residual, sum, scratch);
   }
   void do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) override;
   void do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) override;
@@ -64,6 +70,8 @@ class CudaOps final : public Ops {
       return Ops::do_attention_bwd_rope(dqkv, dout, out, lse, qkv, rope, s, scratch);
     context_->attention.backward(dqkv, dout, out, lse, qkv, s, scratch, rope);
   }
+  void do_cache_append(Tensor cache, Tensor qkv, Tensor table, Tensor positions, Tensor slots, const CacheShape& s) override;
+  void do_cache_attention(Tensor out, Tensor qkv, Tensor cache, Tensor segments, const CacheShape& s, Tensor scratch) override;
   void do_swiglu(Tensor y, Tensor gu) override;
   void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) override;
   void do_add(Tensor y, Tensor a, Tensor b) override;
@@ -72,6 +80,7 @@ class CudaOps final : public Ops {
   void do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) override;
   void do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) override;
   void do_cross_entropy_whole(Tensor loss_sum, Tensor logits, Tensor stats, Tensor targets, double scale) override;
+  void do_argmax(Tensor ids, Tensor values, Tensor logits, int64_t first) override;
   void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, const ElementMap& map) override;
   void do_fill(Tensor t, double value) override;
   void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) override;
@@ -85,6 +94,7 @@ class CudaOps final : public Ops {
   cudaStream_t stream() const { return context_->stream; }
 
   std::shared_ptr<CudaContext> context_;
+  CudaMatmul& matmul_;
   std::vector<cudaEvent_t> events_;  // kept for the next time
   size_t marked_ = 0;                // of them in use
 };

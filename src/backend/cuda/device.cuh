@@ -102,6 +102,10 @@ struct Raw {
 #pragma unroll
     for (int i = 0; i < kWords; ++i) word[i] = reinterpret_cast<const Word*>(p)[i];
   }
+  __device__ void store(T* p) const {
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) reinterpret_cast<Word*>(p)[i] = word[i];
+  }
   __device__ void floats(float (&v)[N]) const {
     if constexpr (!kWide) {
 #pragma unroll
@@ -121,6 +125,17 @@ struct Raw {
     }
   }
 };
+
+// RoPE of N pairs (a, b) by angles of which the cosines and sines are given; sign -1 is the inverse.
+template <int N>
+__device__ inline void rotate(float (&a)[N], float (&b)[N], const float (&cosine)[N], const float (&sine)[N], float sign) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    const float u = a[j], v = b[j], s = sine[j] * sign;
+    a[j] = u * cosine[j] - v * s;
+    b[j] = v * cosine[j] + u * s;
+  }
+}
 
 // e^x for x not above 0, as in a softmax.
 __device__ inline float exp_nonpositive(float x) { return exp2_fast(x * 1.44269504088896341f); }

@@ -74,12 +74,7 @@ __global__ void rope_kernel(T* qkv, const float* table, int64_t seq, int64_t row
     load(b, p + half);
     load(c, cosine + i);
     load(s, cosine + half + i);
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const float u = a[j], v = b[j], sine = s[j] * sign;
-      a[j] = u * c[j] - v * sine;
-      b[j] = v * c[j] + u * sine;
-    }
+    rotate(a, b, c, s, sign);
     store(p, a);
     store(p + half, b);
   }

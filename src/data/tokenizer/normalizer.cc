@@ -45,7 +45,7 @@ void replace_matches(const NormalizerStep& step, std::string_view text, std::str
   for (size_t from = 0; from <= text.size() && search.find(text, from, m);) {
     out.append(text, done, m.begin - done).append(step.to);
     done = m.end;
-    from = m.end > m.begin ? m.end : m.end + (m.end < text.size() ? unicode::decode(text.data() + m.end).size : 1);
+    from = Regex::after(text, m);
   }
   out.append(text, done);
 }

@@ -82,7 +82,7 @@ void Splitter::find_matches(size_t at, std::string_view text, const Add& add) {
   Regex::Range m{};
   for (size_t from = 0; from <= text.size() && search.find(text, from, m);) {
     add(m.begin, m.end);
-    from = m.end > m.begin ? m.end : m.end + (m.end < text.size() ? unicode::decode(text.data() + m.end).size : 1);
+    from = Regex::after(text, m);
   }
 }
 

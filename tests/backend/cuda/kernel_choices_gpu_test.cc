@@ -43,6 +43,14 @@ class Process {
   Tensor tensor(DType dtype, const Shape& shape) { return data_.alloc(dtype, shape, "t"); }
   KernelChoices choices() const { return parse_kernel_choices(backend_->kernel_choices()); }
 
+  void infer() {
+    const Scope scope(data_);
+    const Tensor a = normal({512, 512}, 1), b = normal({512, 512}, 2), c = tensor(DType::bf16, {512, 512});
+    const auto ops = backend_->make_inference_ops(temp_);
+    ops->matmul(c, a, b, {});
+    ops->finish();
+  }
+
   // A product that is large enough to be measured, and attention both ways: the bits of all results.
   std::vector<uint16_t> compute() {
     const Scope scope(data_);
@@ -117,6 +125,13 @@ TEST_F(KernelChoicesOnGpu, AResumeRepeatsTheBitsThoughTheCacheIsGone) {
   EXPECT_EQ(resumed.backend().kernel_choices(), record);
   EXPECT_EQ(joined(resumed.backend().take_kernel_notes()), "");
   EXPECT_FALSE(std::filesystem::exists(file(cache()))) << "something was measured again";
+}
+
+TEST_F(KernelChoicesOnGpu, InferenceMeasuresNothingAndIsNotInTheRecord) {
+  Process run(cache());
+  run.infer();
+  EXPECT_EQ(run.backend().kernel_choices().find("512x512x512"), std::string::npos) << run.backend().kernel_choices();
+  EXPECT_FALSE(std::filesystem::exists(file(cache())));
 }
 
 TEST_F(KernelChoicesOnGpu, TheRecordGoesBeforeTheCache) {

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/cuda_device.h"
+#include "backend/cuda/matmul/matmul_few_rows.h"
 #include "backend/cuda/matmul/matmul_plain.h"
 #include "backend/cuda/matmul/matmul_problem.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr size_t kWorkspace = size_t{32} << 20;
 constexpr const char* kPlainKernel = "plain kernel";
+constexpr const char* kFewRowsKernel = "few rows";
 constexpr double kWorthMeasuring = 1 << 24;  // multiplications: less is over before a launch is
 
 std::string device_name() {
@@ -55,8 +57,8 @@ struct CudaMatmul::Library {
   std::string machine, version;
   MatmulChoices choices;
   std::map<Key, Prepared> prepared;
-  const Prepared* latest = nullptr;
-  std::string latest_text;
+  const Prepared* latest = nullptr;  // null: none yet, or few rows
+  std::string latest_text = "nothing";
   int64_t measured = 0;
   KernelsByCall recorded;  // of the run that is continued
   std::vector<std::string> notes;
@@ -135,10 +137,31 @@ size_t CudaMatmul::scratch(const MatmulShape& s) const {
 
 void CudaMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) { run_add(c, a, b, c, s, scratch); }
 
+// Few rows times a weight: tokens that are generated. Training has more rows, so its choices and its bits are not touched.
+bool CudaMatmul::run_few_rows(const Tensor& c, const Tensor& a, const Tensor& b, const Tensor& residual, const MatmulShape& s) {
+  const FewRowsMatmul call{.c = c.data,
+                           .residual = s.accumulate ? residual.data : nullptr,
+                           .a = a.data,
+                           .b = b.data,
+                           .m = s.m,
+                           .n = s.n,
+                           .k = s.k,
+                           .ldc = c.stride[0],
+                           .lda = a.stride[0],
+                           .ldb = b.stride[0],
+                           .out_bf16 = s.c == DType::bf16};
+  if (s.trans_a || !s.trans_b || s.a != DType::bf16 || !few_rows_matmul_takes(call)) return false;
+  library_->latest = nullptr;
+  library_->latest_text = kFewRowsKernel;
+  HLAT_CUDA(few_rows_matmul(library_->stream, call));
+  return true;
+}
+
 void CudaMatmul::run_add(Tensor c, Tensor a, Tensor b, Tensor residual, const MatmulShape& s, Tensor scratch) {
   if (s.m == 0 || s.n == 0) return;
   HLAT_CHECK(s.a == s.b && (s.a == DType::bf16 || s.a == DType::f32) && (s.c == s.a || s.c == DType::f32), "matmul on CUDA: {} x {} to {}",
              name_of(s.a), name_of(s.b), name_of(s.c));
+  if (run_few_rows(c, a, b, residual, s)) return;
   if (residual.data != c.data && alignment_of(residual) != alignment_of(c)) {  // one description has to fit both
     HLAT_CUDA(cudaMemcpyAsync(c.data, residual.data, c.bytes(), cudaMemcpyDeviceToDevice, library_->stream));
     residual = c;
@@ -167,8 +190,8 @@ std::string CudaMatmul::describe() const {
 }
 
 const std::string& CudaMatmul::latest() const {
-  const Prepared* p = library_->latest;
-  return library_->latest_text = p == nullptr ? "nothing" : p->choice ? hlat::describe(*p->choice) : kPlainKernel;
+  if (const Prepared* p = library_->latest) library_->latest_text = p->choice ? hlat::describe(*p->choice) : kPlainKernel;
+  return library_->latest_text;
 }
 
 int64_t CudaMatmul::measured() const { return library_->measured; }

@@ -1,0 +1,36 @@
+// Attention of queries over keys and values in a cache, on CUDA. Who computes a call follows from its shape alone:
+//   many queries, bf16, head sizes 64 and 128: tiles of queries on tensor cores (cache_attention_mma.cu)
+//   few queries: a block per chunk of keys, whose parts are then merged in order (cache_attention_few.cu)
+//   all else, up to head size 256: the same kernel with one chunk
+// Counts and lengths are read from the segments, on the device: max_queries and max_keys only bound the grids, so a recorded call serves
+// any lengths up to them. No atomics: the bits of a query follow from its segment and from which kernel computes the call.
+// Plain types, as the attention kernels have.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hlat {
+
+struct CacheAttention {
+  int64_t tokens, segments, heads, kv_heads, head_dim;
+  int64_t max_queries, max_keys;
+  bool bf16;  // else f32
+  const void *qkv, *cache;
+  void* out;
+  const int32_t* segment;  // KvSegments
+  float* scratch;          // cache_attention_parts() bytes
+};
+
+inline constexpr int64_t kCacheAttentionMaxHead = 256;
+
+// Bytes of scratch.
+size_t cache_attention_parts(int64_t tokens, int64_t heads, int64_t head_dim, int64_t max_queries, int64_t max_keys);
+cudaError_t run_cache_attention(cudaStream_t stream, const CacheAttention& x);
+
+bool mma_cache_attention_takes(const CacheAttention& x);
+cudaError_t mma_cache_attention(cudaStream_t stream, const CacheAttention& x);
+
+}  // namespace hlat

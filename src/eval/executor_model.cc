@@ -1,0 +1,156 @@
+#include "eval/executor_model.h"
+
+#include <algorithm>
+
+#include "comm/host_exchange.h"
+#include "eval/generator.h"
+#include "eval/prefix_tree.h"
+#include "eval/scorer.h"
+
+namespace hlat {
+
+namespace {
+
+// Numbers of requests by replica: neighbours in an order that keeps shared beginnings together, of about equal cost.
+std::vector<std::vector<size_t>> shares(std::span<const PrefixTree::Text> texts, std::span<const int64_t> costs, size_t replicas) {
+  std::vector<std::vector<size_t>> parts(replicas);
+  int64_t total = 0, before = 0;
+  for (const int64_t cost : costs) total += cost;
+  for (const size_t i : lexicographic_order(texts)) {
+    const auto part = static_cast<size_t>(before * static_cast<int64_t>(replicas) / std::max<int64_t>(total, 1));
+    parts[std::min(part, replicas - 1)].push_back(i);
+    before += costs[i];
+  }
+  return parts;
+}
+
+// Every replica's bytes, in their order.
+std::vector<std::vector<std::byte>> gather_bytes(Comm& comm, const std::vector<std::byte>& own) {
+  const std::vector<uint64_t> sizes = all_gather_values(comm, static_cast<uint64_t>(own.size()));
+  const uint64_t largest = *std::max_element(sizes.begin(), sizes.end());
+  std::vector<std::byte> all(largest * sizes.size());
+  std::copy(own.begin(), own.end(), all.begin() + static_cast<std::ptrdiff_t>(largest * static_cast<uint64_t>(comm.rank())));
+  if (largest > 0) comm.host().all_gather_bytes(all.data(), largest);
+  std::vector<std::vector<std::byte>> parts;
+  for (size_t r = 0; r < sizes.size(); ++r) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * largest);
+    parts.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(sizes[r]));
+  }
+  return parts;
+}
+
+// Plain values one after the other.
+class Packed {
+ public:
+  Packed() = default;
+  explicit Packed(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+
+  template <class T>
+  void put(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const auto* from = reinterpret_cast<const std::byte*>(&value);
+    bytes_.insert(bytes_.end(), from, from + sizeof(T));
+  }
+  template <class T>
+  T take() {
+    HLAT_CHECK(at_ + sizeof(T) <= bytes_.size(), "{} bytes, {} are taken", bytes_.size(), at_);
+    T value;
+    std::copy_n(bytes_.data() + at_, sizeof(T), reinterpret_cast<std::byte*>(&value));
+    at_ += sizeof(T);
+    return value;
+  }
+  template <class T>
+  void put_list(const std::vector<T>& list) {
+    put(static_cast<uint64_t>(list.size()));
+    for (const T& value : list) put(value);
+  }
+  template <class T>
+  std::vector<T> take_list() {
+    std::vector<T> list(take<uint64_t>());
+    for (T& value : list) value = take<T>();
+    return list;
+  }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+  size_t at_ = 0;
+};
+
+// `answer` answers this replica's requests, in the order of their numbers; put and take carry one answer to the other replicas.
+template <class Result, class Answer, class Put, class Take>
+std::vector<Result> shared_out(Comm& dp, const std::vector<std::vector<size_t>>& parts, const Answer& answer, const Put& put,
+                               const Take& take) {
+  Packed own;
+  for (const Result& result : answer(parts[static_cast<size_t>(dp.rank())])) put(own, result);
+  size_t count = 0;
+  for (const std::vector<size_t>& part : parts) count += part.size();
+  std::vector<Result> all(count);
+  std::vector<std::vector<std::byte>> bytes = gather_bytes(dp, own.bytes());
+  for (size_t r = 0; r < parts.size(); ++r) {
+    Packed packed(std::move(bytes[r]));
+    for (const size_t i : parts[r]) all[i] = take(packed);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<Score> ExecutorModel::score(std::span<const ScoreRequest> requests, const Told& told) {
+  Comm& dp = passes_.executor().mesh().along(Axis::dp);
+  if (dp.size() == 1) return score_all(passes_, requests, told);
+  std::vector<PrefixTree::Text> texts;
+  std::vector<int64_t> costs;
+  for (const ScoreRequest& r : requests) {
+    texts.emplace_back(r.context);
+    costs.push_back(static_cast<int64_t>(r.context.size() + r.continuation.size()));
+  }
+  const auto answer = [&](const std::vector<size_t>& mine) {
+    std::vector<ScoreRequest> own;
+    for (const size_t i : mine) own.push_back(requests[i]);
+    return score_all(passes_, own, told ? [&](size_t n) { told(n * static_cast<size_t>(dp.size())); } : Told{});
+  };
+  const auto put = [](Packed& to, const Score& s) {
+    to.put(s.logprob);
+    to.put(s.greedy);
+    to.put_list(s.logprobs);
+  };
+  const auto take = [](Packed& from) {
+    Score s;
+    s.logprob = from.take<double>();
+    s.greedy = from.take<bool>();
+    s.logprobs = from.take_list<float>();
+    return s;
+  };
+  return shared_out<Score>(dp, shares(texts, costs, static_cast<size_t>(dp.size())), answer, put, take);
+}
+
+std::vector<Generation> ExecutorModel::generate(std::span<const GenerateRequest> requests, const KeepOn& keep, const Told& told) {
+  Comm& dp = passes_.executor().mesh().along(Axis::dp);
+  if (dp.size() == 1) return generate_all(passes_, requests, keep, told);
+  std::vector<PrefixTree::Text> texts;
+  std::vector<int64_t> costs;
+  for (const GenerateRequest& r : requests) {
+    texts.emplace_back(r.prompt);
+    costs.push_back(r.max_new);
+  }
+  const auto answer = [&](const std::vector<size_t>& mine) {
+    std::vector<GenerateRequest> own;
+    for (const size_t i : mine) own.push_back(requests[i]);
+    return generate_all(passes_, own, keep ? [&](size_t i, const NewToken& token) { return keep(mine[i], token); } : KeepOn{},
+                        told ? [&](size_t n) { told(n * static_cast<size_t>(dp.size())); } : Told{});
+  };
+  const auto put = [](Packed& to, const Generation& g) {
+    to.put(g.reason);
+    to.put_list(g.tokens);
+  };
+  const auto take = [](Packed& from) {
+    Generation g;
+    g.reason = from.take<EndReason>();
+    g.tokens = from.take_list<NewToken>();
+    return g;
+  };
+  return shared_out<Generation>(dp, shares(texts, costs, static_cast<size_t>(dp.size())), answer, put, take);
+}
+
+}  // namespace hlat

@@ -1,0 +1,81 @@
+#include "runtime/loop_tasks.h"
+
+#include "runtime/from_rank_0.h"
+
+namespace hlat {
+
+namespace {
+
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const size_t first = text.find_first_not_of(' ', begin), last = text.find_last_not_of(' ', end - 1);
+    if (first < end) names.push_back(text.substr(first, last - first + 1));
+    begin = end + 1;
+  }
+  return names;
+}
+
+EncodingRules rules_for(const RunTokenizer& tokenizer, int64_t length) {
+  return {.bos = tokenizer.adds_bos(), .begin = tokenizer.bos(), .end = tokenizer.eos(), .max_length = length};
+}
+
+}  // namespace
+
+LoopTasks::LoopTasks(const Config& config, Comm& world) : config_(config), world_(world), tokenizer_(config, "", {}) {
+  options_.tasks.data = config.eval.data;
+  options_.tasks.limit = config.eval.limit;
+  from_rank_0(world, [&] {
+    check_tasks();
+    return std::string();
+  });
+}
+
+void LoopTasks::place(Executor& executor) {
+  passes_.emplace(executor, kv_limits(config_));
+  model_.emplace(*passes_);
+  texts_.emplace(*model_, tokenizer_.get(), rules_for(tokenizer_, passes_->limits().length), world_);
+  passes_->rehearse();
+}
+
+void LoopTasks::check_tasks() {
+  library_ = std::make_unique<TaskLibrary>(config_.eval.task_dir);
+  const std::vector<std::string> names = split_names(config_.eval.tasks);
+  if (names.empty()) throw UsageError("eval.tasks names no task; hlat eval --list shows those there are");
+  tasks_ = library_->find(names);
+  std::string problems;
+  for (const Task* task : tasks_) {
+    const TaskInfo& info = task->info();
+    if (info.kind == TaskKind::code)
+      problems +=
+          fmt::format("\neval.tasks: {} runs programs, which a training run does not: hlat eval does, on its checkpoints", info.name);
+    for (const std::string& file : task->missing(options_.tasks))
+      problems += fmt::format("\neval.tasks: {} needs {}, which is not in eval.data = {}", info.name, file, config_.eval.data);
+  }
+  if (!problems.empty()) throw UsageError(problems.substr(1));
+}
+
+bool LoopTasks::due(int64_t step) const {
+  const EvalConfig& e = config_.eval;
+  const int64_t tokens = config_.train.global_batch * config_.train.seq_len;
+  const bool by_tokens = e.every_tokens > 0 && step * tokens / e.every_tokens > (step - 1) * tokens / e.every_tokens;
+  return (e.every > 0 && step % e.every == 0) || by_tokens || (e.at_end && step == config_.train.steps);
+}
+
+LoopTasks::Values LoopTasks::after(int64_t step, const std::function<void(const std::string&)>& warn) {
+  Values values;
+  if (!due(step)) return values;
+  const TaskRunResult result = run_tasks(*texts_, tasks_, options_);
+  for (const TaskResult& task : result.tasks) {
+    if (!task.error.empty()) warn(fmt::format("step {}: task {}: {}", step, task.info.name, task.error));
+    for (size_t i = 0; i < task.metrics.size(); ++i) {
+      const Metric& metric = task.info.metrics[i];
+      const std::string name = metric.filter == "none" ? metric.name : metric.name + "_" + metric.filter;
+      values.emplace_back(task.info.name + "/" + name, task.metrics[i].value);
+    }
+  }
+  return values;
+}
+
+}  // namespace hlat

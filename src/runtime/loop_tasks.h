@@ -1,0 +1,49 @@
+// Tasks evaluated on the live weights of a training run, on its own mesh and within its plan: the curves of intermediate checkpoints,
+// without a checkpoint. Evaluation reads weights and writes a cache of its own: the run goes on bit by bit as without it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/run_tokenizer.h"
+#include "eval/executor_model.h"
+#include "eval/task_run.h"
+#include "task/library.h"
+
+namespace hlat {
+
+class LoopTasks {
+ public:
+  // Collective over `world`, before anything is written. UsageError on all ranks where a task is unknown, its data missing, or where it
+  // runs programs, which a training run does not.
+  LoopTasks(const Config& config, Comm& world);
+
+  // Before the first step, when there are weights: takes the planned memory, and makes the largest passes once, so that memory in use is
+  // the plan's from the first step on. The executor must outlive this.
+  void place(Executor& executor);
+
+  // After a step. Collective; on rank 0 "TASK/METRIC" and value of each, nothing where none was due. A task that fails is told by `warn`
+  // and left out: the run goes on.
+  using Values = std::vector<std::pair<std::string, double>>;
+  Values after(int64_t step, const std::function<void(const std::string&)>& warn);
+
+ private:
+  bool due(int64_t step) const;
+  void check_tasks();
+
+  const Config& config_;
+  Comm& world_;
+  TaskRunOptions options_;
+  std::unique_ptr<TaskLibrary> library_;  // on rank 0
+  std::vector<const Task*> tasks_;        // on rank 0
+  RunTokenizer tokenizer_;
+  std::optional<KvPasses> passes_;
+  std::optional<ExecutorModel> model_;
+  std::optional<TextModel> texts_;
+};
+
+}  // namespace hlat

@@ -1,0 +1,37 @@
+// The few-shot examples of a subtask: reads their records once, draws some for each question and writes them as text.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "task/python_random.h"
+#include "task/read_records.h"
+#include "task/task_file.h"
+
+namespace hlat {
+
+class FewShotTexts {
+ public:
+  // `from_data`: the records are those of the questions, so a question is never its own example: one more is drawn and it is left out.
+  // `write` makes the text of one, with the delimiter behind it; UsageError where one is broken or there are too few.
+  using Write = std::function<std::string(const Record&)>;
+  FewShotTexts(std::vector<Record> records, int64_t count, bool first, bool from_data, uint64_t seed, Write write);
+
+  // For the next question; questions are asked for in their order, as each draws from the same stream of random numbers.
+  std::string next(const Json& question);
+
+ private:
+  const std::string& text(size_t number);
+
+  std::vector<Record> records_;
+  std::vector<std::optional<std::string>> texts_;
+  size_t count_;
+  bool first_;
+  bool from_data_;
+  PythonRandom random_;
+  Write write_;
+};
+
+}  // namespace hlat

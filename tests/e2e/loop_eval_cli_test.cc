@@ -1,0 +1,111 @@
+// Tasks evaluated while a model trains: the run is bit by bit that of a run without them, its memory the plan's, and their curve is
+// recorded.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "support/run_binary.h"
+#include "support/temp_dir.h"
+
+namespace hlat::test {
+namespace {
+
+using nlohmann::json;
+
+class LoopEval : public testing::Test {
+ protected:
+  LoopEval() {
+    // Continuations of stories of the embedded corpus's words: choices of one word and of several, and texts to go on with.
+    dir_.write("data/pairs.jsonl",
+               "{\"start\": \"the cat\", \"right\": \"was happy\", \"wrong\": \"happy was\"}\n"
+               "{\"start\": \"one day the\", \"right\": \"dog\", \"wrong\": \"and\"}\n"
+               "{\"start\": \"the dog\", \"right\": \"was\", \"wrong\": \"the\"}\n");
+    dir_.write("tasks/pairs.yaml",
+               "task: pairs\ntitle: pairs\ngroup: own\nversion: 1\nkind: choice\ndata: {file: pairs.jsonl}\n"
+               "prompt: \"{{ start }}\"\nchoices: [\"{{ right }}\", \"{{ wrong }}\"]\ngold: 0\nmetrics: [acc, acc_norm]\n");
+    dir_.write("tasks/goes_on.yaml",
+               "task: goes_on\ntitle: goes on\ngroup: own\nversion: 1\nkind: generate\ndata: {file: pairs.jsonl}\n"
+               "prompt: \"{{ start }}\"\ntarget: \"{{ right }}\"\ngenerate: {max_tokens: 4}\nmetrics: [exact_match]\n");
+  }
+
+  RunResult train(const std::string& run, const std::vector<std::string>& more) {
+    const std::string config = dir_.write("tiny.yaml",
+                                          "model: {layers: 2, hidden: 32, heads: 4, kv_heads: 2, ffn: 64, vocab: 512}\n"
+                                          "train: {steps: 6, seq_len: 32, global_batch: 4, micro_batch: 2}\n"
+                                          "optim: {lr: 5e-3, warmup: 2}\n"
+                                          "run: {sample_lines: 0}\n"
+                                          "checkpoint: {every: 3, keep: 10}\n"
+                                          "device: {backend: cpu, threads: 1}\n");
+    std::vector<std::string> args = {"train", "--config", config, "run.dir=" + dir_.path(run)};
+    args.insert(args.end(), more.begin(), more.end());
+    return run_binary(args);
+  }
+  std::vector<std::string> with_tasks(std::vector<std::string> more) const {
+    for (const std::string& word :
+         {std::string("eval.tasks=pairs,goes_on"), "eval.data=" + dir_.path("data"), "eval.task_dir=" + dir_.path("tasks")})
+      more.push_back(word);
+    return more;
+  }
+  std::vector<json> metrics(const std::string& run) const {
+    std::vector<json> lines;
+    std::ifstream in(dir_.path(run + "/metrics.jsonl"));
+    for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
+    return lines;
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(LoopEval, TheRunIsTheSameBitByBit) {
+  const RunResult plain = train("plain", {}), evaluated = train("evaluated", with_tasks({"eval.every=2"}));
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const std::vector<json> a = metrics("plain"), b = metrics("evaluated");
+  ASSERT_EQ(a.size(), 6u);
+  ASSERT_EQ(b.size(), 6u);
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (const char* key : {"loss", "grad_norm", "param_norm"}) EXPECT_EQ(a[i][key], b[i][key]) << key << " of step " << i + 1;
+    const bool due = (i + 1) % 2 == 0;
+    EXPECT_FALSE(a[i].contains("eval/pairs/acc"));
+    EXPECT_EQ(b[i].contains("eval/pairs/acc"), due) << b[i];
+    EXPECT_EQ(b[i].contains("eval/goes_on/exact_match"), due) << b[i];
+  }
+  const RunResult diff = run_binary({"ckpt", "diff", "--exit-code", dir_.path("plain"), dir_.path("evaluated")});
+  EXPECT_EQ(diff.exit_code, 0) << diff.out << diff.err;
+}
+
+TEST_F(LoopEval, TheCacheIsALineOfThePlanAndTheRunUsesIt) {
+  const RunResult run = train("evaluated", with_tasks({"eval.every_tokens=256", "eval.at_end=true"}));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::ifstream in(dir_.path("evaluated/log.txt"));
+  const std::string log((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  EXPECT_NE(log.find("keys and values"), std::string::npos) << log;
+  EXPECT_NE(log.find("memory used equals the plan"), std::string::npos) << log;
+  int evaluated = 0;
+  for (const json& line : metrics("evaluated")) evaluated += line.contains("eval/pairs/acc_norm") ? 1 : 0;
+  EXPECT_EQ(evaluated, 3) << "every second step has 256 tokens more";
+}
+
+TEST_F(LoopEval, WhatIsMissingIsToldBeforeAnythingIsWritten) {
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& text) {
+    const RunResult run = train("refused", words);
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_NE(run.err.find(text), std::string::npos) << run.err;
+    EXPECT_FALSE(std::filesystem::exists(dir_.path("refused")));
+  };
+  refused({"eval.every=2"}, "needs eval.tasks");
+  refused({"eval.every=2", "eval.tasks=pairs"}, "needs eval.data");
+  refused(with_tasks({"eval.every=2", "eval.data=nowhere"}), "eval.data");
+  std::vector<std::string> unknown = with_tasks({"eval.every=2"});
+  unknown.emplace_back("eval.tasks=pears");
+  refused(unknown, "pairs");
+  std::vector<std::string> code = with_tasks({"eval.every=2"});
+  code.emplace_back("eval.tasks=humaneval");
+  refused(code, "humaneval");
+  refused(with_tasks({"eval.every=2", "eval.cache_tokens=31"}), "train.seq_len");
+}
+
+}  // namespace
+}  // namespace hlat::test
