@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "ops/attention_shared.h"
 #include "ops/download.h"
 
 namespace hlat {
@@ -47,10 +48,10 @@ int32_t TokenPass::add(std::span<const int32_t> tokens, int64_t begin, std::span
 
 KvLimits kv_limits(const Config& config) {
   const int64_t tokens = config.train.micro_batch * config.train.seq_len, length = config.train.seq_len;
-  constexpr int64_t kSegments = 512, kLogitRows = 64;  // attention of few queries takes scratch for each segment
+  constexpr int64_t kLogitRows = 64;
   return {.slots = std::max(config.eval.cache_tokens > 0 ? config.eval.cache_tokens : tokens + length, length),
           .tokens = tokens,
-          .segments = std::min(kSegments, tokens),
+          .segments = std::min(kFewTokens, tokens),
           .asked = tokens,
           .length = length,
           .logit_rows = std::min(kLogitRows, tokens)};
@@ -246,11 +247,12 @@ void KvPasses::fill(const TokenPass& pass) {
   executor_.mesh().check();
 }
 
-TokenPass KvPasses::largest_pass() const {
+// All tokens of a pass in so many segments, the first of them as long as they can be.
+TokenPass KvPasses::full_pass(int64_t segments) const {
   TokenPass full;
   const std::vector<int32_t> tokens(static_cast<size_t>(limits_.length), 0);
-  for (int64_t left = limits_.tokens; left > 0;) {
-    const int64_t n = std::min(left, limits_.length);
+  for (int64_t left = limits_.tokens; segments > 0; --segments) {
+    const int64_t n = std::min(left - (segments - 1), limits_.length);
     const TokenPass::Run run{.slot = 0, .end = static_cast<int32_t>(n)};
     full.add({tokens.data(), static_cast<size_t>(n)}, 0, {&run, 1});
     left -= n;
@@ -260,13 +262,14 @@ TokenPass KvPasses::largest_pass() const {
 }
 
 void KvPasses::rehearse_scoring() {
-  const TokenPass full = largest_pass();
-  score(full, std::vector<int32_t>(full.asked.size(), 0));
+  const TokenPass dense = full_pass((limits_.tokens + limits_.length - 1) / limits_.length);
+  score(dense, std::vector<int32_t>(dense.asked.size(), 0));
 }
 
 void KvPasses::rehearse() {
-  rehearse_scoring();
-  likeliest(largest_pass());
+  const TokenPass most = full_pass(std::min(limits_.segments, limits_.tokens));
+  score(most, std::vector<int32_t>(most.asked.size(), 0));
+  likeliest(most);
   rehearse_decoding();
 }
 

@@ -66,7 +66,7 @@ class KvPasses {
   void fill(const TokenPass& pass);                  // keys and values alone
   // The largest passes of each kind, on any tokens: a dry run finds the plan with it, a real one that the plan holds.
   void rehearse();
-  void rehearse_scoring();  // the first of them: all tokens of a pass scored
+  void rehearse_scoring();  // one of texts of full length, all tokens scored: what scoring costs
 
   const KvLimits& limits() const { return limits_; }
   Executor& executor() const { return executor_; }
@@ -91,7 +91,7 @@ class KvPasses {
   void compute(const Shape& s);
   void run(const TokenPass& pass, std::span<const int32_t> targets, Answer answer);
   std::vector<float> from_last_stage(std::vector<float> values) const;
-  TokenPass largest_pass() const;
+  TokenPass full_pass(int64_t segments) const;
   void rehearse_decoding();
 
   Executor& executor_;

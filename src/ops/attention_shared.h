@@ -1,5 +1,4 @@
-// Sizes of the cuda backend's plain attention kernels, for them and for who decides whether they can run. Plain types: both compilers
-// read this.
+// Sizes of the cuda backend's attention kernels, for them and for who decides whether they can run. Plain types: both compilers read this.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +7,9 @@
 namespace hlat {
 
 inline constexpr int64_t kOwnAttentionMaxHead = 256;
+
+// Of a call over a cache in which every text has few queries: up to here the keys of a text may be split, at the price of scratch.
+inline constexpr int64_t kFewTokens = 512;
 
 // The compiled head size that holds head_dim.
 constexpr int64_t own_attention_head(int64_t head_dim) { return head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : kOwnAttentionMaxHead; }

@@ -169,7 +169,7 @@ class Ops {
   // partial, finish and bwd in place on logits of the whole vocabulary, in one go.
   void cross_entropy_whole(Tensor loss_sum, Tensor logits, Tensor stats, Tensor targets, double scale);
 
-  // The largest logit of each row and its vocabulary index, the lowest among equals; columns hold vocabulary [first, first + V).
+  // The largest logit of each row (NaN above all) and its token id, the lowest among equals; columns hold vocabulary [first, first + V).
   void argmax(Tensor ids /*(N) i32*/, Tensor values /*(N)*/, Tensor logits /*(N, V)*/, int64_t first);
 
   // dst = src, rounded. The key matters only for stochastic rounding to bf16.
@@ -207,6 +207,7 @@ class Ops {
   // Bytes of scratch an op needs beyond its arguments, a pure function of shape (and of this machine's backend).
   virtual size_t matmul_scratch(const MatmulShape&) const { return 0; }
   virtual size_t attention_scratch(const AttentionShape&, DType, bool /*backward*/) const { return 0; }
+  // Not less for more segments, queries or keys; but with one query for each of at most kFewTokens tokens it may be more than all of these.
   virtual size_t cache_attention_scratch(int64_t /*tokens*/, int64_t /*segments*/, const CacheShape&, DType) const { return 0; }
   virtual size_t rmsnorm_bwd_scratch(int64_t /*rows*/, int64_t /*width*/) const { return 0; }
   virtual size_t embed_bwd_scratch(int64_t /*tokens*/, int64_t /*width*/) const { return 0; }

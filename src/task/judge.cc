@@ -84,8 +84,10 @@ Judgement judge_likelihood(const TaskFile& task, const Example& example, const A
 Judgement judge_perplexity(const TaskFile& task, const Example& example, const Answer& answer) {
   const std::string counted = (task.counted.given() ? task.counted : task.text).text({example.record});
   Judgement out;
+  const int64_t words = pieces_between_spaces(counted);
+  out.target = fmt::format("{} words, {} bytes", words, counted.size());
   for (const MetricRule& m : task.rules) {
-    const int64_t weight = m.rule == Rule::word_perplexity    ? pieces_between_spaces(counted)
+    const int64_t weight = m.rule == Rule::word_perplexity    ? words
                            : m.rule == Rule::token_perplexity ? answer.tokens
                                                               : static_cast<int64_t>(counted.size());
     out.values.push_back({.value = answer.logprob, .weight = static_cast<double>(weight)});

@@ -27,8 +27,8 @@ struct FewShot {
 // What is taken of a generated text before it is compared.
 struct AnswerFilter {
   std::string name = "none";
-  std::shared_ptr<const Pattern> pattern;  // null: the whole text
-  int64_t take = 0;                        // number of the match; negative: from the last
+  std::shared_ptr<const Pattern> pattern = {};  // null: the whole text
+  int64_t take = 0;                             // number of the match; negative: from the last
   bool strip = false;
 };
 

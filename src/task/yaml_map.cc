@@ -20,7 +20,10 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string_vi
 YamlMap::YamlMap(const YAML::Node& node, std::string file, std::string title, Problems& problems)
     : node_(node), file_(std::move(file)), title_(std::move(title)), problems_(&problems) {
   if (!node_.IsDefined() || node_.IsNull()) return;
-  if (!node_.IsMap()) return problem(node_, fmt::format("{} must hold `key: value` lines", title_));
+  if (!node_.IsMap()) {
+    problem(node_, fmt::format("{} must hold `key: value` lines", title_));
+    return;
+  }
   for (const auto& item : node_) {
     if (!item.first.IsScalar()) {
       problem(item.first, "a key must be a word");

@@ -91,7 +91,8 @@ TEST(Scorer, TheCacheEqualsNoCache) {
   const Config config = scoring_config();
   const std::vector<ScoreRequest> requests = requests_for(config);
   with_scoring_model(config, [&](KvPasses& passes, Comm&) {
-    const std::vector<Score> expected = alone(passes.executor(), requests);
+    RealRun plain(config);
+    const std::vector<Score> expected = alone(plain.executor(), requests);
     expect_equal(score_all(passes, requests), expected, 1e-5, "all at once");
     std::vector<Score> single;
     for (const ScoreRequest& r : requests) single.push_back(score_all(passes, {&r, 1}).front());

@@ -62,6 +62,17 @@ Twin Lab::ids(const std::vector<int32_t>& ids) {
   return {t, t, t};
 }
 
+Twin Lab::segments(const std::vector<KvSegment>& segments) {
+  const Tensor t = memory_.zeros(DType::i32, {static_cast<int64_t>(segments.size()), kKvSegment});
+  std::memcpy(t.data, segments.data(), t.bytes());
+  return {t, t, t};
+}
+
+Twin Lab::output_ids(int64_t n) {
+  const auto impossible = [&] { return memory_.from(DType::i32, {n}, std::vector<double>(static_cast<size_t>(n), -7)); };
+  return {impossible(), impossible(), impossible()};
+}
+
 Twin Lab::output(DType dtype, const Shape& shape) {
   return values(dtype, shape, std::vector<double>(static_cast<size_t>(shape.numel()), std::numeric_limits<double>::quiet_NaN()));
 }
@@ -110,6 +121,7 @@ const Table& conformance_table() {
     add_linear_rows(t);
     add_layer_rows(t);
     add_attention_rows(t);
+    add_cache_rows(t);
     add_loss_rows(t);
     add_optim_rows(t);
     return t;

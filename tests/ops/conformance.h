@@ -45,6 +45,7 @@ std::vector<TestBackend> test_backends();
 struct Twin {
   Tensor test, ref, mag;
   Twin cols(int64_t begin, int64_t end) const { return {columns(test, begin, end), columns(ref, begin, end), columns(mag, begin, end)}; }
+  Twin rows(int64_t begin, int64_t end) const { return {test.rows(begin, end), ref.rows(begin, end), mag.rows(begin, end)}; }
 };
 
 // Picks one of the three.
@@ -77,9 +78,11 @@ class Lab {
   Twin values(const Shape& shape, const std::vector<double>& v) { return values(dtype_, shape, v); }
   Twin input(const Shape& shape, std::string_view name, double std = 1.0);
   Twin ids(const std::vector<int32_t>& ids);
+  Twin segments(const std::vector<KvSegment>& segments);
   Twin output(DType dtype, const Shape& shape);
   Twin output(const Shape& shape) { return output(dtype_, shape); }
   Twin stat(const Shape& shape) { return output(DType::f32, shape); }
+  Twin output_ids(int64_t n);
   // The reference values of `t`, rounded to `dtype`, as a fresh input.
   Twin rounded(DType dtype, const Twin& t) { return values(dtype, t.ref.shape, to_f64(t.ref)); }
 
@@ -119,7 +122,8 @@ const Table& conformance_table();
 void add_linear_rows(Table& table);     // embed, matmul, add, rope
 void add_layer_rows(Table& table);      // rmsnorm, swiglu
 void add_attention_rows(Table& table);  // attention
-void add_loss_rows(Table& table);       // cross-entropy, sums, checksum
+void add_cache_rows(Table& table);      // cache_append, cache_attention
+void add_loss_rows(Table& table);       // cross-entropy, argmax, sums, checksum
 void add_optim_rows(Table& table);      // adamw
 
 }  // namespace hlat

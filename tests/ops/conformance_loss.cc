@@ -1,4 +1,4 @@
-// Rows of the vocabulary-parallel cross-entropy and of the reductions that follow it: sums, checksums.
+// Rows of the vocabulary-parallel cross-entropy, of the choice of the largest logit and of reductions: sums, checksums.
 #include <algorithm>
 #include <cmath>
 
@@ -126,16 +126,22 @@ void sum_wide(Lab& lab, int64_t n) {
   lab.expect("out", out, {.units = static_cast<double>(n) * 0x1p-29, .magnitude = {magnitude}, .rounded = false});
 }
 
-Twin i32_output(Lab& lab, int64_t n) {
-  return {lab.memory().zeros(DType::i32, {n}), lab.memory().zeros(DType::i32, {n}), lab.memory().zeros(DType::i32, {n})};
-}
-
 // Of the same bits on both sides.
 void checksum(Lab& lab, const Shape& shape) {
   const Tensor bits = lab.input(shape, "x").test;
-  const Twin x{bits, bits, bits}, out = i32_output(lab, 2);
+  const Twin x{bits, bits, bits}, out = lab.output_ids(2);
   lab.run([&](Ops& ops, const View& at) { ops.checksum(at(out), at(x)); });
   lab.expect("out", out, {.rounded = false});
+}
+
+// Of numbers as they are and of coarse ones, which are often equal.
+void argmax(Lab& lab, int64_t n, int64_t vocab, int64_t first, bool coarse) {
+  std::vector<double> values = normals(n * vocab, "logits");
+  for (double& v : values) v = coarse ? std::round(v) : v;
+  const Twin logits = lab.values({n, vocab}, values), ids = lab.output_ids(n), largest = lab.stat({n});
+  lab.run([&](Ops& ops, const View& at) { ops.argmax(at(ids), at(largest), at(logits), first); });
+  lab.expect("ids", ids, {.rounded = false});
+  lab.expect("values", largest, {.rounded = false});
 }
 
 // The whole vocabulary in one go, from the logits to their gradient.
@@ -168,6 +174,10 @@ void add_loss_rows(Table& table) {
                            [=](Lab& lab) { cross_entropy(lab, s.n, s.vocab, std, first, alias); }});
       }
     }
+    for (const bool coarse : {false, true})
+      for (const int64_t first : {int64_t{0}, int64_t{1000}})
+        table.push_back({"argmax", fmt::format("n{} v{} first {}{}", s.n, s.vocab, first, coarse ? " coarse" : ""),
+                         [=](Lab& lab) { argmax(lab, s.n, s.vocab, first, coarse); }});
     for (const double std : {1.0, 30.0})
       table.push_back({"cross_entropy_whole", fmt::format("n{} v{} std {}", s.n, s.vocab, std),
                        [=](Lab& lab) { cross_entropy_whole(lab, s.n, s.vocab, std); }});

@@ -11,8 +11,8 @@ namespace {
 constexpr DType f32 = DType::f32;
 using Sync = std::function<void()>;
 
-// Every op of a step on no tokens, or on no elements.
-void ops_on_nothing(
+// Every op on no tokens, or on no elements. Returns what attention of no queries was given to write: all 3.
+Tensor ops_on_nothing(
     Ops& ops, HostMemory& memory, DType dtype, const Sync& sync = [] {}) {
   const DType stat = dtype == DType::f64 ? DType::f64 : f32;
   const auto t = [&](const Shape& shape) { return memory.zeros(dtype, shape); };
@@ -32,12 +32,21 @@ void ops_on_nothing(
   ops.cross_entropy_merge(stats, memory.zeros(stat, {3, 0, 3}));
   ops.cross_entropy_finish(loss, stats, ids);
   ops.cross_entropy_bwd(x, x, stats, ids, 0, 1);
+  const CacheShape cache{.heads = 1, .kv_heads = 1, .head_dim = 2};  // a row is q, k, v of 2 each
+  const Tensor none = memory.zeros(DType::i32, {0, kKvSegment}), one = memory.zeros(DType::i32, {1, kKvSegment}), kept = t({3, 2});
+  ops.cache_append(t({4, 4}), x, memory.zeros(stat, {3, 2}), ids, ids, cache);
+  ops.cache_attention(t({0, 2}), x, t({4, 4}), one, cache);
+  ops.fill(kept, 3);
+  ops.cache_attention(kept, t({3, 6}), t({4, 4}), none, cache);
+  ops.cache_attention(kept, t({3, 6}), t({4, 4}), one, cache);  // a segment without queries
+  ops.argmax(ids, rstd, x, 0);
   ops.cast(memory.zeros(stat, {0}), t({0}));
   ops.cast(t({0}), memory.zeros(stat, {0}), Rounding::stochastic, {}, {.first = 3, .run = 2, .stride = 9, .offset = 1});
   ops.fill(x, 1);
   ops.fill_normal(x, 1, {}, {.run = 2, .stride = 9});
   sync();
   EXPECT_EQ(load_f64(loss, 0), 0);
+  return kept;
 }
 
 TEST(OpsEmpty, FrontAndReferenceAcceptThem) {
@@ -46,7 +55,7 @@ TEST(OpsEmpty, FrontAndReferenceAcceptThem) {
   NullOps null(temp);
   RefOps ref(temp);
   for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) ops_on_nothing(null, memory, dtype);
-  ops_on_nothing(ref, memory, DType::f64);
+  EXPECT_EQ(to_f64(ops_on_nothing(ref, memory, DType::f64)), std::vector<double>(6, 3));
 }
 
 TEST(OpsEmpty, AnEmptyTensorAliasesNothing) {
@@ -128,7 +137,7 @@ class OpsEmptyOn : public OpsFixture {};
 TEST_P(OpsEmptyOn, WritesZeros) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     temp_ = memory_.region(Purpose::temp, size_t{1} << 16);
-    ops_on_nothing(*ops_, memory_, dtype, GetParam().sync);
+    EXPECT_EQ(to_f64(ops_on_nothing(*ops_, memory_, dtype, GetParam().sync)), std::vector<double>(6, 3));
     sums_of_nothing(*ops_, memory_, dtype, GetParam().sync);
     empty_products(*ops_, memory_, dtype, GetParam().sync);
   }

@@ -18,6 +18,10 @@ Tensor ids(int64_t n) { return Tensor::contiguous(nullptr, DType::i32, {n}); }
 
 constexpr AttentionShape kAttention{.batch = 2, .seq = 3, .heads = 4, .kv_heads = 2, .head_dim = 2};  // N = 6, width 16
 
+// Two segments of at most 3 queries over at most 5 keys, in all 10 pairs.
+constexpr CacheShape kCache{.heads = 4, .kv_heads = 2, .head_dim = 2, .max_queries = 3, .max_keys = 5, .pairs = 10};
+Tensor segments(int64_t n) { return Tensor::contiguous(nullptr, DType::i32, {n, kKvSegment}); }
+
 AdamwTensors adamw_tensors(DType weight, DType moment, bool master) {
   const auto of = [](DType t) { return Tensor::contiguous(nullptr, t, {5}); };
   return {.weight = of(weight),
@@ -113,6 +117,72 @@ TEST(OpsFront, RefusesBrokenContracts) {
        [](Ops& o) {
          o.attention_bwd(t32({6, 16}), t32({6, 8}), t32({6, 8}), t32({2, 4, 3}), t32({6, 16}), kAttention, t32({2, 2}));
        }},
+      {"cache_append: heads 3, kv_heads 2, head_dim 2",
+       [](Ops& o) {
+         o.cache_append(t32({9, 8}), t32({6, 14}), t32({5, 2}), ids(6), ids(6), {.heads = 3, .kv_heads = 2, .head_dim = 2});
+       }},
+      {"cache_append: heads 4, kv_heads 2, head_dim 3",
+       [](Ops& o) {
+         o.cache_append(t32({9, 12}), t32({6, 24}), t32({5, 3}), ids(6), ids(6), {.heads = 4, .kv_heads = 2, .head_dim = 3});
+       }},
+      {"cache_append: qkv is f32(6, 15), expected shape (6, 16)",
+       [](Ops& o) {
+         o.cache_append(t32({9, 8}), t32({6, 15}), t32({5, 2}), ids(6), ids(6), kCache);
+       }},
+      {"cache_append: cache is bf16(9, 8), expected f32",
+       [](Ops& o) {
+         o.cache_append(t16({9, 8}), t32({6, 16}), t32({5, 2}), ids(6), ids(6), kCache);
+       }},
+      {"cache_append: table is f32(5, 4), expected shape (5, 2)",
+       [](Ops& o) {
+         o.cache_append(t32({9, 8}), t32({6, 16}), t32({5, 4}), ids(6), ids(6), kCache);
+       }},
+      {"cache_append: positions is i32(5), expected shape (6)",
+       [](Ops& o) {
+         o.cache_append(t32({9, 8}), t32({6, 16}), t32({5, 2}), ids(5), ids(6), kCache);
+       }},
+      {"cache_append: slots is f32(6), expected i32",
+       [](Ops& o) {
+         o.cache_append(t32({9, 8}), t32({6, 16}), t32({5, 2}), ids(6), t32({6}), kCache);
+       }},
+      {"cache_attention: cache is f32(9, 16), expected shape (9, 8)",
+       [](Ops& o) {
+         o.cache_attention(t32({6, 8}), t32({6, 16}), t32({9, 16}), segments(2), kCache);
+       }},
+      {"cache_attention: out is f32(6, 16), expected shape (6, 8)",
+       [](Ops& o) {
+         o.cache_attention(t32({6, 16}), t32({6, 16}), t32({9, 8}), segments(2), kCache);
+       }},
+      {"cache_attention: segments is i32(24)",
+       [](Ops& o) {
+         o.cache_attention(t32({6, 8}), t32({6, 16}), t32({9, 8}), ids(24), kCache);
+       }},
+      {"cache_attention: segments is f32(2, 12), expected i32",
+       [](Ops& o) {
+         o.cache_attention(t32({6, 8}), t32({6, 16}), t32({9, 8}), t32({2, kKvSegment}), kCache);
+       }},
+      {"cache_attention: 6 queries, 5 keys",
+       [](Ops& o) {
+         CacheShape s = kCache;
+         s.max_queries = 6;
+         o.cache_attention(t32({6, 8}), t32({6, 16}), t32({9, 8}), segments(2), s);
+       }},
+      {"argmax: ids is i32(3), expected shape (2)",
+       [](Ops& o) {
+         o.argmax(ids(3), t32({2}), t32({2, 7}), 0);
+       }},
+      {"argmax: values is bf16(2), expected f32",
+       [](Ops& o) {
+         o.argmax(ids(2), t16({2}), t16({2, 7}), 0);
+       }},
+      {"argmax: first -1, logits f32(2, 7)",
+       [](Ops& o) {
+         o.argmax(ids(2), t32({2}), t32({2, 7}), -1);
+       }},
+      {"argmax: first 0, logits f32(2, 0)",
+       [](Ops& o) {
+         o.argmax(ids(2), t32({2}), t32({2, 0}), 0);
+       }},
       {"swiglu: gu is f32(2, 6)",
        [](Ops& o) {
          o.swiglu(t32({2, 4}), t32({2, 6}));
@@ -199,6 +269,9 @@ TEST(OpsFront, RefusesForbiddenAliases) {
   float buffer[16] = {};
   const Tensor x = Tensor::contiguous(buffer, DType::f32, {4, 4});
   EXPECT_THROW(ops.matmul(x, x, t32({4, 4}), {}), CheckFailed);
+  const CacheShape same_width{.heads = 2, .kv_heads = 2, .head_dim = 2};  // no shape has out as wide as qkv: only the start is shared
+  const Tensor qkv = Tensor::contiguous(buffer, DType::f32, {1, 12}), out = Tensor::contiguous(buffer, DType::f32, {1, 4});
+  EXPECT_THROW(ops.cache_attention(out, qkv, t32({3, 8}), segments(1), same_width), CheckFailed);
   EXPECT_THROW(ops.rmsnorm_bwd(x, t32({4}), x, t32({4, 4}), t32({4}), t32({4}), {.add_dx = true}), CheckFailed);
   EXPECT_NO_THROW(ops.rmsnorm_bwd(x, t32({4}), x, t32({4, 4}), t32({4}), t32({4}), {}));
   EXPECT_NO_THROW(ops.add(x, x, x));
@@ -234,6 +307,14 @@ TEST(OpsFront, CountsCost) {
   ops.attention_bwd(t32({6, 16}), t32({6, 8}), t32({6, 8}), t32({2, 4, 3}), t32({6, 16}), kAttention);
   EXPECT_EQ(ops.cost()[OpKind::attention_bwd].flops, 2.5 * ops.cost()[OpKind::attention].flops);
   EXPECT_EQ(ops.cost()[OpKind::attention_bwd].flops, 960);
+  // 10 pairs x 4 heads, 2 products of 2 * E each.
+  ops.cache_attention(t16({6, 8}), t16({6, 16}), t16({9, 8}), segments(2), kCache);
+  EXPECT_EQ(ops.cost()[OpKind::cache_attention].flops, 10 * 4 * 2 * 2 * 2);
+  ops.cache_append(t16({9, 8}), t16({6, 16}), t32({5, 2}), ids(6), ids(6), kCache);
+  EXPECT_EQ(ops.cost()[OpKind::cache_append].flops, 3 * 6 * 12);
+  EXPECT_EQ(ops.cost()[OpKind::cache_append].bytes, 2 * (2 * 6 * 12 + 2 * 6 * 8));
+  ops.argmax(ids(2), t32({2}), t16({2, 7}), 0);
+  EXPECT_EQ(ops.cost()[OpKind::argmax].bytes, 8 + 8 + 2 * 14);
   ops.reset_cost();
   for (const OpCost& c : ops.cost().op) EXPECT_EQ(c.flops, 0);
   ops.cross_entropy_merge(t32({2, 3}), t32({4, 2, 3}));
@@ -248,6 +329,8 @@ TEST(OpsFront, CountsCost) {
 TEST(OpsFront, EveryOpKindHasAName) {
   EXPECT_EQ(name_of(OpKind::embed), "embed");
   EXPECT_EQ(name_of(OpKind::attention_bwd), "attention_bwd");
+  EXPECT_EQ(name_of(OpKind::cache_attention), "cache_attention");
+  EXPECT_EQ(name_of(OpKind::argmax), "argmax");
   EXPECT_EQ(name_of(OpKind::sum), "sum");
   EXPECT_EQ(name_of(OpKind::adamw), "adamw");
   EXPECT_EQ(name_of(OpKind::checksum), "checksum");
@@ -259,6 +342,9 @@ class ScratchModel : public NullOps {
   using NullOps::NullOps;
   size_t matmul_scratch(const MatmulShape& s) const override { return static_cast<size_t>(s.m * s.n * s.k); }
   size_t attention_scratch(const AttentionShape&, DType, bool backward) const override { return backward ? 2000 : 1000; }
+  size_t cache_attention_scratch(int64_t tokens, int64_t segments, const CacheShape& s, DType) const override {
+    return static_cast<size_t>(1000 * segments + 100 * s.max_keys + tokens);
+  }
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override { return static_cast<size_t>(rows * width); }
   size_t embed_bwd_scratch(int64_t tokens, int64_t width) const override { return static_cast<size_t>(100 * tokens * width); }
   size_t reduce_scratch(int64_t elements) const override { return static_cast<size_t>(elements) + 3000; }
@@ -280,6 +366,10 @@ TEST(OpsFront, ScratchComesFromTempForOneCall) {
        [](Ops& o) {
          o.attention_bwd(t32({6, 16}), t32({6, 8}), t32({6, 8}), t32({2, 4, 3}), t32({6, 16}), kAttention);
        }},
+      {2560,
+       [](Ops& o) {
+         o.cache_attention(t32({6, 8}), t32({6, 16}), t32({9, 8}), segments(2), kCache);
+       }},  // 2506, padded
       {512,
        [](Ops& o) {
          o.rmsnorm_bwd(t32({5, 100}), t32({100}), t32({5, 100}), t32({5, 100}), t32({100}), t32({5}), {});

@@ -1,7 +1,8 @@
 // RefOps: the reference backend. Every op forward and backward in double precision with plain loops, one formula per
 // line, no blocking and no threads. Weights, activations, gradients, moments and statistics are f64; ids are i32.
 // Backward formulas are written by hand; ref_ops_test.cc compares them with complex-step derivatives of scalar_llama.h.
-// ref_ops.cc: data movement, matmul, norm, RoPE, SwiGLU. ref_attention.cc: attention. ref_loss.cc: loss and optimizer.
+// ref_ops.cc: data movement, matmul, norm, RoPE, SwiGLU. ref_attention.cc: attention. ref_cache.cc: attention over a cache, argmax.
+// ref_loss.cc: loss and optimizer.
 #pragma once
 
 #include <bit>
@@ -26,6 +27,8 @@ class RefOps : public Ops {
   void do_rope(Tensor qkv, Tensor table, AttentionShape s, int sign) override;
   void do_attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) override;
   void do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) override;
+  void do_cache_append(Tensor cache, Tensor qkv, Tensor table, Tensor positions, Tensor slots, const CacheShape& s) override;
+  void do_cache_attention(Tensor out, Tensor qkv, Tensor cache, Tensor segments, const CacheShape& s, Tensor scratch) override;
   void do_swiglu(Tensor y, Tensor gu) override;
   void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) override;
   void do_add(Tensor y, Tensor a, Tensor b) override;
@@ -33,6 +36,7 @@ class RefOps : public Ops {
   void do_cross_entropy_merge(Tensor stats, Tensor parts) override;
   void do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) override;
   void do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) override;
+  void do_argmax(Tensor ids, Tensor values, Tensor logits, int64_t first) override;
   void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, const ElementMap& map) override;
   void do_fill(Tensor t, double value) override;
   void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) override;

@@ -1,8 +1,6 @@
 // Attention driver: packs keys and values of each kv head once, then works on independent pieces in parallel:
 // query tiles in the forward, heads in the backward. With grouped queries each head's dK and dV go to scratch and are
 // summed in head order, so the result does not depend on the number of threads.
-#include <cmath>
-
 #include "backend/cpu/cpu_ops.h"
 
 namespace hlat {
@@ -37,10 +35,6 @@ struct AttentionLayout {
     total = cursor;
   }
 };
-
-constexpr int64_t kMaxHead = 512;  // the packing kernel's buffer
-
-float score_scale(const AttentionShape& s) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(s.head_dim))); }
 
 void pack_all(const CpuKernels& kernels, const Threads& threads, const Tensor& qkv, const AttentionShape& s, const AttentionLayout& at_,
               float* base) {
@@ -86,7 +80,7 @@ void CpuOps::do_attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s, 
     args.head_dim = s.head_dim;
     args.k_tiles = base + lay.k_tiles + kv * lay.packed;
     args.v_rows = base + lay.v_rows + kv * lay.packed;
-    args.scale = score_scale(s);
+    args.scale = score_scale(s.head_dim);
     args.out = at(out, row * s.out_width() + h * s.head_dim);
     args.out_row = s.out_width();
     args.lse = lse.as<float>() + bh * s.seq + tile * kTile;
@@ -116,7 +110,7 @@ void CpuOps::do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, 
     args.k_tiles = base + lay.k_tiles + kv * lay.packed;
     args.v_tiles = base + lay.v_tiles + kv * lay.packed;
     args.k_rows = base + lay.k_rows + kv * lay.packed;
-    args.scale = score_scale(s);
+    args.scale = score_scale(s.head_dim);
     args.dq = at(dqkv, row * s.qkv_width() + h * s.head_dim);
     args.dk = base + lay.dk + bh * lay.rows_floats;
     args.dv = base + lay.dv + bh * lay.rows_floats;

@@ -12,8 +12,6 @@ namespace hlat {
 
 namespace {
 
-int64_t row_grain(int64_t width) { return std::max<int64_t>(1, kGrain / std::max<int64_t>(width, 1)); }
-
 void check_ids(const Tensor& ids) {
   for (int64_t n = 0; n < ids.numel(); ++n) HLAT_CHECK(ids.as<int32_t>()[n] >= 0, "token id {} at {}", ids.as<int32_t>()[n], n);
 }
@@ -196,6 +194,15 @@ void CpuOps::do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, T
   threads_.ranges(logits.dim(0), row_grain(v), [&](int64_t begin, int64_t end) {
     kernels_.ce_bwd[elem(logits.dtype)](at(dlogits, begin * v), at(logits, begin * v), stats.as<float>() + 3 * begin,
                                         targets.as<int32_t>() + begin, end - begin, v, first, static_cast<float>(scale));
+  });
+}
+
+void CpuOps::do_argmax(Tensor ids, Tensor values, Tensor logits, int64_t first) {
+  const int64_t v = logits.dim(1);
+  threads_.ranges(logits.dim(0), row_grain(v), [&](int64_t begin, int64_t end) {
+    int32_t* id = ids.as<int32_t>();
+    kernels_.argmax[elem(logits.dtype)](id + begin, values.as<float>() + begin, at(logits, begin * v), end - begin, v);
+    for (int64_t n = begin; n < end; ++n) id[n] += static_cast<int32_t>(first);
   });
 }
 

@@ -1,6 +1,7 @@
 // The CPU backend: threads over rows, per-instruction-set kernels inside, oneDNN for matmul.
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,7 @@ class CpuOps final : public Ops {
 
   size_t matmul_scratch(const MatmulShape& s) const override;
   size_t attention_scratch(const AttentionShape& s, DType dtype, bool backward) const override;
+  size_t cache_attention_scratch(int64_t tokens, int64_t segments, const CacheShape& s, DType dtype) const override;
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
 
  protected:
@@ -36,6 +38,8 @@ class CpuOps final : public Ops {
   void do_rope(Tensor qkv, Tensor table, AttentionShape s, int sign) override;
   void do_attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) override;
   void do_attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor qkv, AttentionShape s, Tensor scratch) override;
+  void do_cache_append(Tensor cache, Tensor qkv, Tensor table, Tensor positions, Tensor slots, const CacheShape& s) override;
+  void do_cache_attention(Tensor out, Tensor qkv, Tensor cache, Tensor segments, const CacheShape& s, Tensor scratch) override;
   void do_swiglu(Tensor y, Tensor gu) override;
   void do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) override;
   void do_add(Tensor y, Tensor a, Tensor b) override;
@@ -43,6 +47,7 @@ class CpuOps final : public Ops {
   void do_cross_entropy_merge(Tensor stats, Tensor parts) override;
   void do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) override;
   void do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) override;
+  void do_argmax(Tensor ids, Tensor values, Tensor logits, int64_t first) override;
   void do_cast(Tensor dst, Tensor src, Rounding rounding, NoiseKey key, const ElementMap& map) override;
   void do_fill(Tensor t, double value) override;
   void do_fill_normal(Tensor t, double std, NoiseKey key, const ElementMap& map) override;
@@ -62,6 +67,7 @@ class CpuOps final : public Ops {
 };
 
 inline constexpr int64_t kGrain = 16384;  // elements below which a second thread costs more than it saves
+inline int64_t row_grain(int64_t width) { return std::max<int64_t>(1, kGrain / std::max<int64_t>(width, 1)); }
 // Most parts of a reduction: fixed by the size alone, so sums do not depend on the number of threads.
 inline constexpr int64_t kSumParts = 64;
 
@@ -70,6 +76,7 @@ inline int elem(DType t) {
   HLAT_CHECK(t == DType::f32 || t == DType::bf16, "the CPU backend has no {} kernels", name_of(t));
   return t == DType::bf16 ? 1 : 0;
 }
+inline float score_scale(int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 inline std::byte* at(const Tensor& t, int64_t element) {
   return static_cast<std::byte*>(t.data) + element * static_cast<int64_t>(size_of(t.dtype));
 }

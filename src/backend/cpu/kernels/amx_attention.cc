@@ -17,8 +17,9 @@ void pack_side(const AttentionPackArgs& a, int64_t offset, void* rows, void* col
   for (int64_t key = 0, t = 0; key < a.seq; key += kTile, ++t) {
     const int64_t count = least(kTile, a.seq - key);
     const b16* src = static_cast<const b16*>(a.qkv) + key * a.row + offset;
-    if (rows != nullptr) pack_a(static_cast<b16*>(rows) + t * tile_size, src, a.row, false, count, kTilePanels, a.head_dim, panels);
-    if (columns != nullptr) pack_a(static_cast<b16*>(columns) + t * tile_size, src, a.row, true, a.head_dim, panels, count, kTilePanels);
+    const int64_t to = (a.first_tile + t) * tile_size;
+    if (rows != nullptr) pack_a(static_cast<b16*>(rows) + to, src, a.row, false, count, kTilePanels, a.head_dim, panels);
+    if (columns != nullptr) pack_a(static_cast<b16*>(columns) + to, src, a.row, true, a.head_dim, panels, count, kTilePanels);
   }
 }
 
@@ -31,14 +32,14 @@ struct Running {
   alignas(64) float peak[kTile], total[kTile], factor[kTile];
 };
 
-// Weights of 32 queries (columns h) from a (kTile, kTile) tile of S^T into p, a B operand. factor is what sums made before must
-// be multiplied with; false when that is 1 everywhere.
-inline bool softmax_half(b16* p, const float* s, int64_t h, float c, bool diagonal, Running& run) {
-  const int64_t first = h * kPanel, keys = diagonal ? first + kPanel : kTile;
+// Weights of 32 queries (columns h) from a (kTile, kTile) tile of S^T into p, a B operand. On the diagonal, query 0 of the tile sees
+// `before` keys besides its own. factor is what sums made before must be multiplied with; false when that is 1 everywhere.
+inline bool softmax_half(b16* p, const float* s, int64_t h, float c, bool diagonal, int64_t before, Running& run) {
+  const int64_t first = h * kPanel, keys = diagonal ? least(kTile, steps_of(before + first + kPanel) * kPanel) : kTile;
   s += first;
   __m512 top0 = _mm512_set1_ps(-1e30f), top1 = top0;
   for (int64_t r = 0; r < keys; ++r) {
-    const __mmask32 m = diagonal ? visible(first, r) : ~__mmask32{0};
+    const __mmask32 m = diagonal ? visible(before + first, r) : ~__mmask32{0};
     top0 = _mm512_mask_max_ps(top0, static_cast<__mmask16>(m), top0, _mm512_load_ps(s + r * kTile));
     top1 = _mm512_mask_max_ps(top1, static_cast<__mmask16>(m >> 16), top1, _mm512_load_ps(s + r * kTile + 16));
   }
@@ -48,7 +49,7 @@ inline bool softmax_half(b16* p, const float* s, int64_t h, float c, bool diagon
   const __m512 factor0 = exp2_small(_mm512_sub_ps(old0, peak0)), factor1 = exp2_small(_mm512_sub_ps(old1, peak1));
   __m512 sum0 = _mm512_setzero_ps(), sum1 = sum0;
   const auto weights = [&](int64_t r) {
-    const __mmask32 m = diagonal ? visible(first, r) : ~__mmask32{0};
+    const __mmask32 m = diagonal ? visible(before + first, r) : ~__mmask32{0};
     __m512 w0 = exp2_small(_mm512_fmsub_ps(_mm512_load_ps(s + r * kTile), scale, peak0));
     __m512 w1 = exp2_small(_mm512_fmsub_ps(_mm512_load_ps(s + r * kTile + 16), scale, peak1));
     w0 = _mm512_maskz_mov_ps(static_cast<__mmask16>(m), w0);
@@ -92,18 +93,18 @@ void forward(const AttentionForwardArgs& a) {
   Running run;
   for (int64_t r = 0; r < kTile; ++r) run.peak[r] = -1e30f, run.total[r] = 0;
   pack_b(q, static_cast<const b16*>(a.q), a.q_row, true, a.rows, kTilePanels, a.head_dim, panels);
-  const int64_t last = a.first / kTile;
+  const int64_t last = a.first / kTile, before = a.first % kTile;
   for (int64_t t = 0; t <= last; ++t) {
     tile_product(s, kTile, k_tiles + t * kTile * head, kTilePanels, q, kTilePanels, panels, false);
     bool moved = false;
-    for (int64_t h = 0; h < kTilePanels; ++h) moved |= softmax_half(p, s, h, c, t == last, run);
+    for (int64_t h = 0; h < kTilePanels; ++h) moved |= softmax_half(p, s, h, c, t == last, before, run);
     if (moved && t > 0)
       for (int64_t e = 0; e < a.head_dim; ++e)
         for (int64_t r = 0; r < kTile; r += 16) store(o + e * kTile + r, load(o + e * kTile + r) * load(run.factor + r));
     tile_product(o, kTile, v_columns + t * kTile * head, panels, p, kTilePanels, kTilePanels, t > 0);
   }
   for (int64_t r = 0; r < kTile; ++r) run.factor[r] = 1.0f / run.total[r];
-  for (int64_t r = 0; r < a.rows; ++r) a.lse[r] = run.peak[r] * kLn2 + std::log(run.total[r]);
+  for (int64_t r = 0; r < a.rows && a.lse != nullptr; ++r) a.lse[r] = run.peak[r] * kLn2 + std::log(run.total[r]);
   store_transposed(static_cast<b16*>(a.out), a.out_row, o, run.factor, a.rows, a.head_dim);
 }
 

@@ -27,7 +27,7 @@ inline __m512 exp2_small(__m512 t) {
   return _mm512_scalef_ps(p, n);
 }
 
-// Of 32 queries from `first` on in a diagonal tile, those that see key `key`.
+// Of 32 queries in a diagonal tile, the first of them at `first`, those that see key `key`.
 inline __mmask32 visible(int64_t first, int64_t key) { return ~first_lanes(key - first); }
 
 // Where 32 lanes (one row of a panel's step) of row r, column block h go in an A operand of kTile rows.

@@ -7,24 +7,12 @@
 #include <cmath>
 
 #include "backend/cpu/kernels/attention_delta.h"
+#include "backend/cpu/kernels/attention_softmax.h"
 #include "backend/cpu/kernels/declare.h"
-#include "backend/cpu/kernels/simd.h"
 #include "backend/cpu/kernels/tile_gemm.h"
 
 namespace hlat::HLAT_ISA {
 namespace {
-
-inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-// rows x head_dim elements to f32 rows of Ep, zero padded and scaled.
-template <class T>
-void load_rows(float* dst, const T* src, int64_t row, int64_t rows, int64_t head_dim, float scale) {
-  const int64_t padded = padded_head(head_dim);
-  for (int64_t r = 0; r < rows; ++r) {
-    lanes(head_dim, [&](int64_t i, int64_t m) { store_part(dst + r * padded + i, load_part(src + r * row + i, m) * scale, m); });
-    for (int64_t i = head_dim; i < padded; ++i) dst[r * padded + i] = 0;
-  }
-}
 
 template <class T>
 void store_rows(void* dst, int64_t row, const float* src, int64_t rows, int64_t head_dim) {
@@ -53,13 +41,14 @@ void pack_side(const AttentionPackArgs& a, int64_t offset, void* to_tiles, void*
   const int64_t padded = padded_head(a.head_dim);
   auto* tiles = static_cast<float*>(to_tiles);  // (tiles, E, kTile): keys of a tile side by side
   auto* rows = static_cast<float*>(to_rows);    // (tiles * kTile, Ep)
-  float local[kTile * 512];
+  float local[kTile * kMaxHead];
   for (int64_t t = 0; t * kTile < a.seq; ++t) {
-    float* tile_rows_ = rows ? rows + t * kTile * padded : local;
+    const int64_t to = a.first_tile + t;
+    float* tile_rows_ = rows ? rows + to * kTile * padded : local;
     const int64_t count = least(kTile, a.seq - t * kTile);
     load_rows(tile_rows_, static_cast<const T*>(a.qkv) + t * kTile * a.row + offset, a.row, count, a.head_dim, 1.0f);
     std::memset(tile_rows_ + count * padded, 0, static_cast<size_t>((kTile - count) * padded) * sizeof(float));
-    if (tiles) transpose_tile(tiles + t * kTile * a.head_dim, tile_rows_, padded, a.head_dim);
+    if (tiles) transpose_tile(tiles + to * kTile * a.head_dim, tile_rows_, padded, a.head_dim);
   }
 }
 
@@ -73,39 +62,6 @@ int64_t packed(int64_t seq, int64_t head_dim) { return (seq + kTile - 1) / kTile
 
 int64_t forward_work(int64_t head_dim) { return 2 * kTile * padded_head(head_dim) + kTile * kTile; }
 
-// Largest of the first `visible` scores of a row; the rest are put out of reach.
-inline float row_peak(float* s, int64_t visible) {
-  for (int64_t j = visible; j < kTile; ++j) s[j] = -1e30f;
-  vf top = load(s);
-  for (int64_t j = kLanes; j < kTile; j += kLanes) top = max(top, load(s + j));
-  return max(top);
-}
-
-// Softmax of a score tile in place against the running maximum. peak and total are (kTile); factor[r] is what the sums
-// made before must be multiplied with.
-inline void softmax_tile(float* s, int64_t rows, bool diagonal, float* peak, float* total, float* factor) {
-  float top[kTile];
-  for (int64_t r = 0; r < rows; ++r) top[r] = row_peak(s + r * kTile, diagonal ? r + 1 : kTile);
-  for (int64_t r = rows; r < kTile; ++r) top[r] = 0;
-  for (int64_t r = 0; r < kTile; r += kLanes) {
-    const vf now = max(load(peak + r), load(top + r));
-    store(factor + r, exp_nonpositive(load(peak + r) - now));
-    store(peak + r, now);
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    float* row = s + r * kTile;
-    vf acc{};
-    for (int64_t j = 0; j < kTile; j += kLanes) {
-      const vf p = exp_nonpositive(load(row + j) - peak[r]);
-      store(row + j, p);
-      acc += p;
-    }
-    if (diagonal)  // exactly nothing of later tokens
-      for (int64_t j = r + 1; j < kTile; ++j) row[j] = 0;
-    total[r] = total[r] * factor[r] + sum(acc);
-  }
-}
-
 template <class T>
 void forward(const AttentionForwardArgs& a) {
   const int64_t padded = padded_head(a.head_dim);
@@ -114,24 +70,22 @@ void forward(const AttentionForwardArgs& a) {
   float* s = o + kTile * padded;  // (kTile, kTile)
   float peak[kTile], total[kTile], factor[kTile];
   load_rows(q, static_cast<const T*>(a.q), a.q_row, a.rows, a.head_dim, a.scale);
-  for (int64_t r = 0; r < kTile; ++r) peak[r] = -1e30f, total[r] = 0;
+  for (int64_t r = 0; r < kTile; ++r) peak[r] = kNoScore, total[r] = 0;
   std::memset(o, 0, static_cast<size_t>(a.rows * padded) * sizeof(float));
-  const int64_t tile = a.first / kTile;
+  const int64_t tile = a.first / kTile, before = a.first % kTile;
   for (int64_t t = 0; t <= tile; ++t) {
     tile_gemm(s, kTile, q, padded, 1, static_cast<const float*>(a.k_tiles) + t * kTile * a.head_dim, kTile, a.rows, kTile, a.head_dim,
               false);
-    softmax_tile(s, a.rows, t == tile, peak, total, factor);
-    for (int64_t r = 0; r < a.rows; ++r) {
-      if (factor[r] == 1.0f) continue;
-      for (int64_t i = 0; i < padded; i += kLanes) store(o + r * padded + i, load(o + r * padded + i) * factor[r]);
-    }
+    softmax_tile(
+        s, a.rows, [&](int64_t r) { return t == tile ? before + r + 1 : kTile; }, peak, total, factor);
+    rescale_rows(o, factor, a.rows, padded);
     const float* v = static_cast<const float*>(a.v_rows) + t * kTile * padded;
-    tile_gemm(o, padded, s, kTile, 1, v, padded, a.rows, padded, t == tile ? a.rows : kTile, true);
+    tile_gemm(o, padded, s, kTile, 1, v, padded, a.rows, padded, t == tile ? before + a.rows : kTile, true);
   }
   for (int64_t r = 0; r < a.rows; ++r) {
     const float inverse = 1.0f / total[r];
     for (int64_t i = 0; i < padded; i += kLanes) store(o + r * padded + i, load(o + r * padded + i) * inverse);
-    a.lse[r] = peak[r] + std::log(total[r]);
+    if (a.lse != nullptr) a.lse[r] = peak[r] + std::log(total[r]);
   }
   store_rows<T>(a.out, a.out_row, o, a.rows, a.head_dim);
 }

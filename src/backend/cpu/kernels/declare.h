@@ -8,6 +8,8 @@ void fill_elementwise(CpuKernels& k);
 void fill_norm(CpuKernels& k);
 void fill_loss(CpuKernels& k);
 void fill_attention(CpuKernels& k);
+void fill_key_scan(CpuKernels& k);
+void fill_row_product(CpuKernels& k);
 void fill_adamw(CpuKernels& k);
 void fill_checksum(CpuKernels& k);
 // These replace bf16 functions of the others; only where the set has them.

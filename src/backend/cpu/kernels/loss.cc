@@ -1,4 +1,4 @@
-// Cross-entropy over a shard of the vocabulary: {max, sum exp, target logit} per row, and softmax minus one-hot.
+// Cross-entropy over a shard of the vocabulary: {max, sum exp, target logit} per row, and softmax minus one-hot. The likeliest token.
 #include "backend/cpu/kernels/declare.h"
 #include "backend/cpu/kernels/simd.h"
 
@@ -56,11 +56,46 @@ void ce_bwd(void* dlogits, const void* logits, const float* stats, const int32_t
   }
 }
 
+template <class T, class Wanted>
+int64_t first_place(const T* x, int64_t width, const Wanted& wanted) {
+  for (int64_t i = 0; i < width; ++i)
+    if (wanted(value(x[i]))) return i;
+  return 0;
+}
+
+// A comparison with NaN is false, so a row's lanes are also looked at for it.
+template <class T>
+void argmax(int32_t* places, float* values, const void* rows_of, int64_t rows, int64_t width) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* x = static_cast<const T*>(rows_of) + r * width;
+    vf top = set(-__builtin_inff());
+    vi bad{};
+    int64_t i = 0;
+    for (; i + kLanes <= width; i += kLanes) {
+      const vf v = load(x + i);
+      top = max(top, v);
+      bad |= v != v;
+    }
+    float peak = max(top);
+    bool nan = false;
+    for (int k = 0; k < kLanes; ++k) nan |= bad[k] != 0;
+    for (; i < width; ++i) {
+      peak = value(x[i]) > peak ? value(x[i]) : peak;
+      nan |= value(x[i]) != value(x[i]);
+    }
+    const int64_t place = first_place(x, width, [&](float v) { return nan ? v != v : v == peak; });
+    places[r] = static_cast<int32_t>(place);
+    values[r] = value(x[place]);
+  }
+}
+
 }  // namespace
 
 void fill_loss(CpuKernels& k) {
   k.ce_partial[0] = ce_partial<float>;
   k.ce_partial[1] = ce_partial<b16>;
+  k.argmax[0] = argmax<float>;
+  k.argmax[1] = argmax<b16>;
   k.ce_bwd[0] = ce_bwd<float>;
   k.ce_bwd[1] = ce_bwd<b16>;
 }

@@ -15,6 +15,8 @@ const CpuKernels& kernels() {
     fill_norm(k);
     fill_loss(k);
     fill_attention(k);
+    fill_key_scan(k);
+    fill_row_product(k);
     fill_adamw(k);
     fill_checksum(k);
 #if defined(HLAT_AMX)

@@ -8,10 +8,11 @@
 namespace hlat {
 
 struct AttentionPackArgs {
-  const void* qkv;             // row 0 of one sequence
+  const void* qkv;             // row 0 of one sequence, or of a part of it that begins a tile
   int64_t row;                 // elements from row to row
   int64_t k_offset, v_offset;  // columns of this kv head
   int64_t seq, head_dim;
+  int64_t first_tile;  // where the rows go: the tile of the sequence that row 0 begins
   // attention_packed floats each, in an order of the instruction set's own, zero padded
   void* k_tiles;  // for the scores
   void* v_tiles;  // the same of V, or null
@@ -22,14 +23,14 @@ struct AttentionPackArgs {
 struct AttentionForwardArgs {
   const void* q;  // first row of the query tile, this head
   int64_t q_row;
-  int64_t first, rows;  // position of the tile in the sequence, rows in it
+  int64_t first, rows;  // position in the sequence of the first row, rows up to the next multiple of kTile at most
   int64_t head_dim;
   const void* k_tiles;
   const void* v_rows;
   float scale;
   void* out;
   int64_t out_row;
-  float* lse;   // of this tile
+  float* lse;   // of these rows, or null
   float* work;  // attention_forward_work floats
 };
 
@@ -48,6 +49,24 @@ struct AttentionBackwardArgs {
   float* dk;  // (T, Ep) written
   float* dv;  // (T, Ep) written
   float* work;
+};
+
+// Few queries over keys and values where they lie in a cache. A row is one head of one query; rows go by query, then by head.
+struct KeyScanArgs {
+  const void* q;  // first query and head; heads are neighbours, q_row elements from query to query
+  int64_t q_row;
+  int64_t queries, heads, head_dim;  // at most kTile rows
+  const void* k;                     // this kv head's columns of slot 0
+  const void* v;
+  int64_t row;           // elements from slot to slot
+  const int32_t* slots;  // of the keys
+  int64_t keys;
+  int64_t seen;  // of the keys, by query 0; it may be none and it may be all and more. Each query sees one more than the one before
+  float scale;
+  float* peak;   // (kScanStats) largest score
+  float* total;  // (kScanStats) sum of exp(score - peak)
+  float* sums;   // (rows, Ep) sum of exp(score - peak) v
+  float* work;   // key_scan_work floats
 };
 
 // Panels of an operand of the tile product: 32 rows of op(A) or columns of op(B) each.
@@ -71,6 +90,16 @@ struct GemmBlockArgs {
   int64_t start_row;
 };
 
+// C = or += X W^T for at most kFewRows rows of X.
+struct RowProductArgs {
+  const void* x;
+  const void* w;
+  int64_t x_row, w_row, rows, columns, k;  // columns of C: rows of W
+  void* c;
+  int64_t c_row;
+  bool c_bf16, accumulate;
+};
+
 struct AdamwArgs {
   void* weight;
   float* master;  // or null
@@ -85,7 +114,10 @@ struct AdamwArgs {
   uint32_t step;
 };
 
-inline constexpr int64_t kTile = 64;  // query and key tile of attention
+inline constexpr int64_t kTile = 64;      // query and key tile of attention
+inline constexpr int64_t kMaxHead = 512;  // largest head size of attention: a bound of buffers on the stack
+inline constexpr int64_t kFewRows = 8;
+inline constexpr int64_t kScanStats = 2 * kTile;  // statistics of a scan's rows, with room for whole vectors after any of them
 
 struct CpuKernels {
   const char* name;
@@ -117,10 +149,15 @@ struct CpuKernels {
   void (*attention_forward[2])(const AttentionForwardArgs&);
   int64_t (*attention_backward_work[2])(int64_t seq, int64_t head_dim);
   void (*attention_backward[2])(const AttentionBackwardArgs&);
+  int64_t (*key_scan_work)(int64_t rows, int64_t head_dim);
+  void (*key_scan[2])(const KeyScanArgs&);
+  // Largest of each row, NaN above all, and the first place that has it.
+  void (*argmax[2])(int32_t* places, float* values, const void* x, int64_t rows, int64_t width);
   // (dst rows) = src (T, Ep) f32, head_dim columns, to f32 or bf16 rows
   void (*store_rows[2])(void* dst, int64_t row, const float* src, int64_t rows, int64_t head_dim);
   // Weight, moments and gradient types: [weight bf16][moment bf16][grad bf16]. Returns the sum of squares of the new weights.
   double (*adamw[2][2][2])(const AdamwArgs&);
+  void (*row_product[2])(const RowProductArgs&);
   // The bf16 product on tiles: null but with AMX.
   void (*gemm_pack_a)(const GemmPackArgs&);
   void (*gemm_pack_b)(const GemmPackArgs&);

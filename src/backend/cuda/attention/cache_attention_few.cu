@@ -8,6 +8,7 @@
 #include "backend/cuda/attention/cache_attention.h"
 #include "backend/cuda/attention/cache_segment.cuh"
 #include "backend/cuda/device.cuh"
+#include "ops/attention_shared.h"
 
 namespace hlat {
 
@@ -19,7 +20,10 @@ constexpr int kOthers = 4;          // queries of a block where keys are not spl
 constexpr int kWarps = 8, kAhead = 4;
 constexpr float kNothing = -1e30f;  // below all scores; differences of it are numbers
 
-int64_t chunks_of(int64_t max_queries, int64_t max_keys) { return max_queries <= kFewQueries ? ceil_div(max_keys, kChunk) : 1; }
+bool is_few(int64_t tokens, int64_t max_queries) { return tokens <= kFewTokens && max_queries <= kFewQueries; }
+int64_t chunks_of(int64_t tokens, int64_t max_queries, int64_t max_keys) {
+  return is_few(tokens, max_queries) ? ceil_div(max_keys, kChunk) : 1;
+}
 
 struct Plan {
   CacheAttention call;
@@ -304,16 +308,16 @@ void start(cudaStream_t stream, const Plan& p) {
 }  // namespace
 
 size_t cache_attention_parts(int64_t tokens, int64_t heads, int64_t head_dim, int64_t max_queries, int64_t max_keys) {
-  const int64_t chunks = chunks_of(max_queries, max_keys);
+  const int64_t chunks = chunks_of(tokens, max_queries, max_keys);
   return chunks <= 1 ? 0 : static_cast<size_t>(tokens * heads * chunks * (head_dim + 2)) * sizeof(float);
 }
 
 cudaError_t run_cache_attention(cudaStream_t stream, const CacheAttention& x) {
   if (x.max_queries == 0 || x.max_keys == 0) return cudaSuccess;
-  if (x.max_queries > kFewQueries && mma_cache_attention_takes(x)) return mma_cache_attention(stream, x);
-  const bool few = x.max_queries <= kFewQueries;
+  const bool few = is_few(x.tokens, x.max_queries);
+  if (!few && mma_cache_attention_takes(x)) return mma_cache_attention(stream, x);
   const Plan plan{.call = x,
-                  .chunks = chunks_of(x.max_queries, x.max_keys),
+                  .chunks = chunks_of(x.tokens, x.max_queries, x.max_keys),
                   .tiles = few ? 1 : ceil_div(x.max_queries, kOthers),
                   .chunk = static_cast<int>(kChunk),
                   .queries = few ? static_cast<int>(kFewQueries) : kOthers};
