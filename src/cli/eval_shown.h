@@ -1,0 +1,48 @@
+// How far an evaluation is, with an estimate of what is left: on a terminal one line, redrawn; in a pipe nothing. Tasks that are done are
+// told by their caller, between end_line() and the next redraw.
+#pragma once
+
+#include <array>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "record/progress.h"
+#include "task/task.h"
+
+namespace hlat {
+
+class EvalShown {
+ public:
+  struct Part {
+    std::string name;
+    TaskKind kind = TaskKind::choice;
+    int64_t examples = 0;
+  };
+  EvalShown(std::ostream& out, ProgressOptions options, std::vector<Part> parts);
+  ~EvalShown() { end_line(); }
+  EvalShown(const EvalShown&) = delete;
+  EvalShown& operator=(const EvalShown&) = delete;
+
+  void show(size_t task, int64_t examples);  // of it that are done
+  void end_line();                           // what is written next starts on a line of its own
+
+ private:
+  double left_s(size_t task, int64_t examples) const;
+
+  // What examples of a kind of task have taken so far: those of other kinds say little about them.
+  struct Pace {
+    int64_t examples = 0;
+    double seconds = 0;
+  };
+  std::ostream& out_;
+  ProgressOptions options_;
+  std::vector<Part> parts_;
+  std::array<Pace, 5> pace_{};  // by TaskKind
+  size_t task_ = 0;
+  int64_t examples_ = 0;
+  double at_, shown_at_;
+  bool line_open_ = false;
+};
+
+}  // namespace hlat

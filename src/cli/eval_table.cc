@@ -1,0 +1,119 @@
+#include "cli/eval_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/table.h"
+
+namespace hlat {
+
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+void add_task(Rows& rows, const TaskScores& task) {
+  const std::string title = "  " + task.title + (task.in_group_mean ? "" : " *");
+  if (task.metrics.empty()) {
+    rows.push_back({title, "failed", "", "", std::to_string(task.shots), std::to_string(task.examples)});
+    return;
+  }
+  std::vector<size_t> order = {task.headline};
+  for (size_t m = 0; m < task.metrics.size(); ++m)
+    if (m != task.headline) order.push_back(m);
+  for (const size_t m : order) {
+    const bool first = m == task.headline;
+    const MetricResult& metric = task.metrics[m];
+    rows.push_back({first ? title : "", metric.label(), value_text(metric), error_text(metric), first ? std::to_string(task.shots) : "",
+                    first ? std::to_string(task.examples) : ""});
+  }
+}
+
+// A column of the table of models.
+struct Column {
+  std::string name;
+  std::string task, key;  // empty: the mean of the group `name`
+};
+
+bool has_own_columns(const std::string& group) { return group == "Code" || group == "truth and bias" || group == "LM"; }
+
+std::vector<Column> columns_of(const std::vector<Results>& models) {
+  std::vector<Column> columns;
+  const auto add = [&](const Column& c) {
+    const auto same = [&](const Column& o) { return o.task == c.task && o.key == c.key && (!c.task.empty() || o.name == c.name); };
+    if (std::none_of(columns.begin(), columns.end(), same)) columns.push_back(c);
+  };
+  for (const Results& r : models)
+    for (const GroupScore& g : groups_of(r)) {
+      if (!has_own_columns(g.name)) {
+        add({.name = g.name, .task = "", .key = ""});
+        continue;
+      }
+      for (const TaskScores* t : g.tasks) {
+        if (t->metrics.empty()) continue;
+        const std::string& key = t->metrics[t->headline].key;
+        add({.name = g.name == "Code" ? key.substr(0, key.find(',')) : t->title, .task = t->name, .key = key});
+      }
+    }
+  return columns;
+}
+
+std::string cell(const Results& model, const std::vector<GroupScore>& groups, const Column& column) {
+  if (column.task.empty()) {
+    for (const GroupScore& g : groups)
+      if (g.name == column.name && g.counted > 0) return value_text(g.mean);
+    return "";
+  }
+  const TaskScores* task = model.find(column.task);
+  if (task == nullptr) return "";
+  for (const MetricResult& m : task->metrics)
+    if (m.key == column.key) return value_text(m);
+  return "";
+}
+
+}  // namespace
+
+std::string number_text(double value, bool share) {
+  constexpr double kPercent = 100;
+  if (std::isnan(value)) return "";
+  return fmt::format("{:.{}f}", share ? value * kPercent : value, share ? 1 : 3);
+}
+
+std::string value_text(const MetricResult& metric) { return number_text(metric.value, metric.share); }
+std::string error_text(const MetricResult& metric) { return number_text(metric.error, metric.share); }
+
+std::string results_text(const Results& results) {
+  Rows rows = {{"", "metric", "value", "stderr", "shots", "n"}};
+  bool variants = false;
+  for (const GroupScore& group : groups_of(results)) {
+    const bool mean = group.counted > 0;
+    const std::string what = !mean ? "" : group.counted > 1 ? fmt::format("mean of {}", group.counted) : group.mean.label();
+    rows.push_back({group.name, what, mean ? value_text(group.mean) : "", mean ? error_text(group.mean) : ""});
+    for (const TaskScores* task : group.tasks) {
+      add_task(rows, *task);
+      variants = variants || !task->in_group_mean;
+    }
+  }
+  std::string text = table_text(rows, "llrrrr") + (variants ? "* not in the mean of its group\n" : "");
+  for (const TaskScores& task : results.tasks) {
+    for (const std::string& line : task.warnings) text += "warning: " + line + "\n";
+    if (!task.error.empty()) text += fmt::format("error: {}: {}\n", task.name, task.error);
+  }
+  return text;
+}
+
+std::string models_text(const std::vector<Results>& models, const std::vector<std::string>& names, const std::string& alignment,
+                        const Rows& before) {
+  const std::vector<Column> columns = columns_of(models);
+  Rows rows = {names};
+  for (const Column& c : columns) rows.front().push_back(c.name);
+  for (size_t m = 0; m < models.size(); ++m) {
+    const std::vector<GroupScore> groups = groups_of(models[m]);
+    std::vector<std::string>& row = rows.emplace_back(before[m]);
+    for (const Column& c : columns) row.push_back(cell(models[m], groups, c));
+  }
+  return table_text(rows, alignment + std::string(columns.size(), 'r'));
+}
+
+}  // namespace hlat

@@ -1,0 +1,56 @@
+// The progress line of an evaluation and its estimate.
+#include "cli/eval_shown.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "cli/eval_table.h"
+
+namespace hlat {
+namespace {
+
+TEST(EvalShown, EstimatesEachKindOfTaskByItsOwnPace) {
+  double now = 0;
+  ProgressOptions options{.live = true, .now = [&] { return now; }, .width = [] { return 120; }};
+  std::ostringstream out;
+  EvalShown shown(out, options,
+                  {{.name = "piqa", .kind = TaskKind::choice, .examples = 100},
+                   {.name = "gsm8k", .kind = TaskKind::generate, .examples = 10},
+                   {.name = "boolq", .kind = TaskKind::choice, .examples = 300}});
+  now = 10;
+  shown.show(0, 50);
+  EXPECT_EQ(out.str(), "\rpiqa (1 of 3): 50 of 100 examples, ETA 1m 12s\x1b[K") << "0.2 s for each of 360";
+  now = 20;
+  shown.show(0, 100);
+  now = 30;
+  out.str("");
+  shown.show(1, 2);
+  EXPECT_EQ(out.str(), "\rgsm8k (2 of 3): 2 of 10 examples, ETA 1m 40s\x1b[K") << "8 of 5 s and 300 of 0.2 s";
+  out.str("");
+  shown.end_line();
+  EXPECT_EQ(out.str(), "\r\x1b[K");
+}
+
+TEST(EvalTable, GroupsWithTheirTasksBelowThem) {
+  Results r;
+  const auto add = [&](const std::string& name, const std::string& group, double value) {
+    TaskScores t;
+    t.name = name, t.title = name, t.group = group, t.examples = 50, t.shots = 5;
+    t.metrics = {{.key = "acc,none", .value = value, .error = 0.0123}};
+    r.tasks.push_back(t);
+  };
+  add("PIQA", "CR", 0.7), add("ARC", "CR", 0.5), add("MMLU", "MMLU", 0.25);
+  r.tasks[1].metrics.push_back({.key = "acc_norm,none", .value = 0.52, .error = 0.01});
+  EXPECT_EQ(results_text(r),
+            "        metric     value  stderr  shots   n\n"
+            "MMLU    acc         25.0     1.2\n"
+            "  MMLU  acc         25.0     1.2      5  50\n"
+            "CR      mean of 2   60.0     0.9\n"
+            "  PIQA  acc         70.0     1.2      5  50\n"
+            "  ARC   acc         50.0     1.2      5  50\n"
+            "        acc_norm    52.0     1.0\n");
+}
+
+}  // namespace
+}  // namespace hlat
