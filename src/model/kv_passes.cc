@@ -205,12 +205,9 @@ std::vector<LikeliestToken> KvPasses::likeliest(const TokenPass& pass) {
     executor_.device().download(ids.data(), best_.rows(0, count));
     std::vector<LikeliestToken> all(n * parts);
     LikeliestToken* own = all.data() + static_cast<size_t>(mesh.coord().tp) * n;
-    for (size_t i = 0; i < n; ++i) own[i].id = ids[i];
-    if (parts > 1) {
-      const std::vector<float> logits = download_f32(executor_.device(), best_logit_.rows(0, count));
-      for (size_t i = 0; i < n; ++i) own[i].logit = logits[i];
-      mesh.along(Axis::tp).host().all_gather_bytes(all.data(), n * sizeof(LikeliestToken));
-    }
+    const std::vector<float> logits = download_f32(executor_.device(), best_logit_.rows(0, count));
+    for (size_t i = 0; i < n; ++i) own[i] = {.id = ids[i], .logit = logits[i]};
+    if (parts > 1) mesh.along(Axis::tp).host().all_gather_bytes(all.data(), n * sizeof(LikeliestToken));
     for (size_t i = 0; i < n; ++i) {
       best[i] = all[i];
       for (size_t p = 1; p < parts; ++p)  // in the order of the vocabulary: the lowest id among equals
