@@ -5,7 +5,7 @@ prompts.json has the texts that every task asks (a hash of each, and some in ful
 one request at a time. Models: llama2 (GQA, Llama-2's SentencePiece tokenizer, BOS) and gpt2 (MHA, tied, GPT-2's byte-level BPE, no BOS; 1024
 tokens, so that long prompts are cut) with weights by formula (tools/formula_llama.py), and the trained stories260K (512 tokens). Needs torch,
 transformers and lm-eval (versions are in the files); DATA is the folder with eval, corpora, tokenizers and weights:
-    python3 tools/harness_fixtures.py DATA tests/fixtures/eval
+    python3 tools/harness_fixtures.py DATA tests/fixtures/eval             all files; --models NAME...: those models alone
 """
 import argparse
 import importlib.metadata
@@ -37,6 +37,8 @@ FORMULA_MODELS = {
              dict(tokenizer_class="PreTrainedTokenizerFast", eos_token="<|endoftext|>")),
 }
 STORIES_TOKENIZER = dict(tokenizer_class="PreTrainedTokenizerFast", bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+
+MODELS = (*FORMULA_MODELS, "stories260K")
 
 NEW_TOKENS = 24        # at most, of each generated text
 PROMPTS = 12           # documents of a task whose texts are kept
@@ -195,19 +197,22 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("data", type=pathlib.Path)
     arguments.add_argument("to", type=pathlib.Path)
+    arguments.add_argument("--models", nargs="+", choices=MODELS)
     arguments = arguments.parse_args()
+    torch.set_num_threads(1)  # sums in one order on every machine
     versions = {name: importlib.metadata.version(name) for name in ("lm_eval", "transformers", "torch", "tokenizers", "datasets")}
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         (folder / "tasks").mkdir()
         tasks = harness_tasks.write_tasks(arguments.data.resolve(), pathlib.Path(lm_eval.__file__).parent / "tasks", folder / "tasks")
         manager = TaskManager(include_path=str(folder / "tasks"), include_defaults=False)
-        write(arguments.to / "prompts.json", {"versions": versions, "notes": harness_tasks.NOTES, "tasks": prompts(manager, tasks)})
+        if not arguments.models:
+            write(arguments.to / "prompts.json", {"versions": versions, "notes": harness_tasks.NOTES, "tasks": prompts(manager, tasks)})
         write_folders(arguments.data, folder)
-        for name in (*FORMULA_MODELS, "stories260K"):
+        for name in arguments.models or MODELS:
             model = open_model(folder / name)
-            kept = {"versions": versions, **model_files(name), "new_tokens": NEW_TOKENS, "tasks": answers(model, manager, scored_tasks(tasks)),
-                    "greedy": greedy_requests(model)}
+            kept = {"versions": versions, **model_files(name), "new_tokens": NEW_TOKENS}
+            kept |= {"tasks": answers(model, manager, scored_tasks(tasks)), "greedy": greedy_requests(model)}
             if name == "llama2":  # its tokenizer puts BOS first by itself
                 kept["without_bos"] = answers(open_model(folder / name, add_bos_token=False), manager, WITH_OTHER_BOS)
             if name == "stories260K":

@@ -29,8 +29,7 @@ struct Asked {
   std::vector<Answer> answers;
 };
 
-std::vector<Asked> examples_of(const json& tasks, int64_t new_tokens) {
-  TaskLibrary library;
+std::vector<Asked> examples_of(TaskLibrary& library, const json& tasks, int64_t new_tokens) {
   std::vector<Asked> all;
   for (const auto& [name, want] : tasks.items()) {
     const test::HarnessTask own = test::find_harness_task(library, name);
@@ -112,8 +111,9 @@ void expect_judgement(const Asked& a, const std::string& subtask, Values& values
 }
 
 void expect_all(test::HarnessModel& model, const json& tasks, std::optional<bool> bos) {
+  TaskLibrary library;
   TextModel texts = model.texts(bos);
-  std::vector<Asked> all = examples_of(tasks, model.fixture()["new_tokens"]);
+  std::vector<Asked> all = examples_of(library, tasks, model.fixture()["new_tokens"]);
   ask_all(texts, all);
   Values values;
   std::map<std::string, const Task*> by_name;

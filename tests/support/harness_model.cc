@@ -29,7 +29,7 @@ void write_folder(const std::string& name, const nlohmann::json& fixture, const 
 HarnessModel::HarnessModel(const std::string& name) : fixture_(harness_fixture("answers_" + name + ".json")), session_({}, 60) {
   write_folder(name, fixture_, dir_);
   const ImportResult imported = import_hf(dir_.path("hf"), dir_.path("imported"), {.hlat = "test"});
-  opened_.emplace(EvalModelOptions{.checkpoint = imported.checkpoint.string(), .overrides = {"device.kind=cpu"}}, session_,
+  opened_.emplace(EvalModelOptions{.checkpoint = imported.checkpoint.string(), .overrides = {"device.backend=cpu"}}, session_,
                   [](const std::string&) {});
 }
 
