@@ -15,9 +15,7 @@ using nlohmann::json;
 
 constexpr double kRelative = 1e-4;
 
-void expect_close(double have, double want, const std::string& where) {
-  EXPECT_NEAR(have, want, kRelative * std::abs(want)) << where;
-}
+void expect_close(double have, double want, const std::string& where) { EXPECT_NEAR(have, want, kRelative * std::abs(want)) << where; }
 
 // One example with what the harness said of it.
 struct Asked {

@@ -1,5 +1,5 @@
-// Llama folders in Hugging Face's form whose weights follow from their names (tools/formula_llama.py has the formula and makes the same), so
-// that what other programs computed with them can be compared without keeping the weights.
+// Llama folders in Hugging Face's form whose weights follow from their names (tools/formula_llama.py has the formula and makes the same),
+// so that what other programs computed with them can be compared without keeping the weights.
 #pragma once
 
 #include <cstdint>
