@@ -1,4 +1,4 @@
-"""Llama folders in Hugging Face's form whose weights follow from their names, so that no fixture has to keep them: element i of tensor NAME is
+"""Llama folders in Hugging Face's form whose weights follow from their names, so that no fixture has to keep them. Element i of NAME:
 
     k = sum of the four 16-bit parts of splitmix64(hash_name(NAME) + (i + 1) * 0x9e3779b97f4a7c15), less 131070
     matrix: k * 2^-17 (like a normal distribution with deviation 0.29); vector of a norm: 1 + k * 2^-19

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Writes tests/fixtures/eval: what lm-evaluation-harness with `transformers` says of small models, for tests/eval/harness_test.cc.
 
-prompts.json has the texts that every task asks (a hash of each, and some in full), answers_MODEL.json what the model answers, f32 on the CPU,
-one request at a time. Models: llama2 (GQA, Llama-2's SentencePiece tokenizer, BOS) and gpt2 (MHA, tied, GPT-2's byte-level BPE, no BOS; 1024
-tokens, so that long prompts are cut) with weights by formula (tools/formula_llama.py), and the trained stories260K (512 tokens). Needs torch,
-transformers and lm-eval (versions are in the files); DATA is the folder with eval, corpora, tokenizers and weights:
+prompts.json has the texts that every task asks (a hash of each, and some in full), answers_MODEL.json what the model answers, f32 on the
+CPU, one request at a time. Models: llama2 (GQA, Llama-2's SentencePiece tokenizer, BOS) and gpt2 (MHA, tied, GPT-2's byte-level BPE, no
+BOS; 1024 tokens, so that long prompts are cut) with weights by formula (tools/formula_llama.py), and the trained stories260K (512 tokens).
+Needs torch, transformers and lm-eval (versions are in the files); DATA is the folder with eval, corpora, tokenizers and weights:
     python3 tools/harness_fixtures.py DATA tests/fixtures/eval             all files; --models NAME...: those models alone
 """
 import argparse
@@ -44,9 +44,9 @@ NEW_TOKENS = 24        # at most, of each generated text
 PROMPTS = 12           # documents of a task whose texts are kept
 PROMPTS_OF_FAMILY = 2  # of each of the many tasks of MMLU and BBH
 TEXTS = 2              # documents with their texts in full
-SCORED = {"wikitext": 2, "humaneval": 4, "gsm8k": 3, "gsm8k_cot": 3, "nq_open": 6, "triviaqa": 6, "boolq": 6, "lambada_openai": 10}
+SCORED = {"wikitext": 2, "humaneval": 4, "gsm8k": 3, "gsm8k_cot": 3, "nq_open": 6, "triviaqa": 6, "boolq": 6, "lambada_openai": 12}
 SCORED_OF_FAMILY = 2
-SCORED_OTHERS = 8
+SCORED_OTHERS = 12
 WITH_OTHER_BOS = ["arc_easy", "wikitext"]
 
 
@@ -149,7 +149,8 @@ def answers_of_document(model, doc_id, of_doc):
         entry["text"] = replies[0]
     elif isinstance(replies[0], (list, tuple)):
         pairs = list(texts_of(first))
-        entry["scores"] = [[float(p), int(bool(greedy)), *model.token_counts[pair]] for (p, greedy), pair in zip(replies, pairs, strict=True)]
+        entry["scores"] = [[float(p), int(bool(greedy)), *model.token_counts[pair]]
+                           for (p, greedy), pair in zip(replies, pairs, strict=True)]
     else:
         entry["rolling"] = [float(replies[0]), len(model.tok_encode(next(texts_of(first))[1]))]
     return entry | {"metrics": metrics_of(of_doc)}

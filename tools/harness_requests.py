@@ -34,7 +34,7 @@ class Requests(TemplateLM):
 
     def _loglikelihood_tokens(self, requests, **_):
         for _, context, continuation in requests:
-            print(json.dumps({"context": context, "continuation": continuation}))
+            print(json.dumps({"context": context, "continuation": continuation}, separators=(",", ":")))
         return [(0.0, False)] * len(requests)
 
     def loglikelihood_rolling(self, requests, **_):
@@ -60,8 +60,8 @@ def main():
             tasks = [name for name in names if name == wanted or wanted == "mmlu" and name.startswith("mmlu_")]
             if not tasks:
                 sys.exit(f"no task {wanted}: there are mmlu, " + ", ".join(n for n in names if not n.startswith("mmlu_")))
-            lm_eval.simple_evaluate(model=Requests(tokenizer, not arguments.no_bos), tasks=tasks, limit=arguments.limit, task_manager=manager,
-                                    num_fewshot=arguments.shots, bootstrap_iters=0)
+            lm_eval.simple_evaluate(model=Requests(tokenizer, not arguments.no_bos), tasks=tasks, limit=arguments.limit,
+                                    task_manager=manager, num_fewshot=arguments.shots, bootstrap_iters=0)
 
 
 if __name__ == "__main__":

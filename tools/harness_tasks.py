@@ -1,6 +1,6 @@
-"""The tasks of lm-evaluation-harness over local data, for tools/harness_fixtures.py. Each task keeps the harness's own definition: a YAML of
-ours includes the installed one and names only where the documents are. The documents are written as JSON with the columns of the data sets
-that the harness would download. What cannot be as the harness has it is in NOTES.
+"""The tasks of lm-evaluation-harness over local data, for tools/harness_fixtures.py. Each task keeps the harness's own definition: a YAML
+of ours includes the installed one and names only where the documents are. The documents are written as JSON with the columns of the data
+sets that the harness would download. What cannot be as the harness has it is in NOTES.
 """
 import csv
 import gzip
@@ -92,8 +92,9 @@ def documents(data):
         for kind in ("fewshot", "cot_fewshot"):
             tasks |= one(f"bbh_{kind}_{path.stem}", examples, "test")
     tasks |= one("piqa", piqa(eval_ / "piqa"), **none)
-    cleaned = [{"query": d["query"], "choices": d["choices"], "label": d["gold"]} for d in jsonl(eval_ / "hellaswag/hellaswag_val.jsonl.gz")]
-    tasks |= one("hellaswag", cleaned, process_docs=None, **none)
+    hellaswag = [{"query": d["query"], "choices": d["choices"], "label": d["gold"]}
+                 for d in jsonl(eval_ / "hellaswag/hellaswag_val.jsonl.gz")]
+    tasks |= one("hellaswag", hellaswag, process_docs=None, **none)
     tasks |= one("winogrande", jsonl(eval_ / "winogrande/dev.jsonl"), **none)
     for name, file in (("arc_easy", "ARC-Easy-Test"), ("arc_challenge", "ARC-Challenge-Test")):
         tasks |= one(name, arc(eval_ / f"arc/{file}.jsonl"), "test", validation_split=None, **none)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What scoring and generation cost with `transformers`, batched as lm-evaluation-harness batches: the opponent of `hlat eval`.
 
-Requests come from files of {"context": [ids], "continuation": [ids]} per line (tools/harness_requests.py). As the harness does: requests that
-differ only in the last token of the continuation share one forward pass; rows are sorted by length, longest first, taken in batches of one
-size, padded on the right to the longest of the batch, without a mask; log_softmax in f32 over the logits of all positions. Weights are
-random. Each line of the output is a JSON object. Needs torch and transformers:
+Requests come from files of {"context": [ids], "continuation": [ids]} per line (tools/harness_requests.py). As the harness does: requests
+that differ only in the last token of the continuation share one forward pass; rows are sorted by length, longest first, taken in batches
+of one size, padded on the right to the longest of the batch, without a mask; log_softmax in f32 over the logits of all positions. Weights
+are random. Each line of the output is a JSON object. Needs torch and transformers:
     python3 tools/hf_eval_baseline.py --shape hlat-7b --requests mmlu.jsonl hellaswag.jsonl --batch 16 --dense 16x512 --generate 1 32
     python3 tools/hf_eval_baseline.py --shape llama-134m --device cpu --threads 2 --dense 4x512
 """
@@ -120,7 +120,8 @@ def main():
     model = make_model(arguments.shape, device)
 
     def say(facts):
-        print(json.dumps({"program": f"transformers on torch {torch.__version__}", "shape": arguments.shape, "device": device} | facts), flush=True)
+        program = f"transformers on torch {torch.__version__}"
+        print(json.dumps({"program": program, "shape": arguments.shape, "device": device} | facts), flush=True)
 
     with torch.inference_mode():
         for dense in arguments.dense:
