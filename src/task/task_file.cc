@@ -166,6 +166,7 @@ class TaskReader {
     YamlMap map = yaml_.map("fewshot");
     out_->info.shots = map.integer("count", 0, 0);
     f.first = map.choice("order", {"random", "first"}, 0) == 1;
+    f.has_questions = map.flag("has_questions", false);
     f.delimiter = map.text("delimiter", f.delimiter);
     f.prompt = read_template(map, "prompt", rewrite_);
     f.target = read_template(map, "target", rewrite_);
