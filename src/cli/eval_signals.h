@@ -1,9 +1,10 @@
-// Signals that end hlat eval. While tasks run, the first one ends it behind the chunk under way, on all ranks, with all of it saved; before
-// that, and for a second one, the process ends at once.
+// Signals that end hlat eval and hlat generate. While tasks run, the first one waits until it is asked for: hlat eval ends behind the chunk
+// under way, on all ranks, with all of it saved, hlat generate behind a token. Before that, and for a second one, the process ends at once.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <string>
 
 #include "base/signals.h"
 #include "runtime/launch.h"
@@ -12,7 +13,8 @@ namespace hlat {
 
 class EvalSignals {
  public:
-  explicit EvalSignals(const Launch& launch);  // before any other thread is started
+  // Before any other thread is started. waits: how a signal that waits is told.
+  explicit EvalSignals(const Launch& launch, std::string waits = ": ends behind the examples under way; a second signal ends it at once");
 
   void tasks_run(bool run) { *run_ = run; }
   int asked() const { return signals_.asked(); }  // 0: none

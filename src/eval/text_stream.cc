@@ -1,6 +1,9 @@
 #include "eval/text_stream.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "data/tokenizer/unicode.h"
@@ -10,6 +13,9 @@ namespace hlat {
 namespace unicode = tokenizer::unicode;
 
 namespace {
+
+constexpr ptrdiff_t kWindow = 16;                          // tokens
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 // The longest end of `text` with which a stop string, not yet complete, may begin.
 size_t may_begin_stop(const std::string& text, const std::vector<std::string>& stop) {
@@ -26,19 +32,28 @@ TextStream::TextStream(const Tokenizer& tokenizer, std::vector<std::string> stop
     : tokenizer_(tokenizer), stop_(std::move(stop)) {
   for (const std::string& s : stop_) HLAT_CHECK(!s.empty(), "an empty stop string");
   for (const int32_t id : before) decoded(id);
+  shown_ += std::exchange(unsure_, {}).size();
 }
 
 std::string TextStream::decoded(int32_t id) {
   if (id == tokenizer_.bos() || id == tokenizer_.eos()) return {};
   window_.push_back(id);
-  std::string text = tokenizer_.decode(window_);
-  std::string more = text.substr(std::min(shown_, text.size()));
-  shown_ = text.size();
-  if (const size_t alone = tokenizer_.decode({&id, 1}).size(); alone > 0 && window_.size() > 1) {
-    window_ = {id};
-    shown_ = alone;
-  }
+  const std::string text = tokenizer_.decode(window_);
+  size_t sure = text.size();
+  while (std::string_view(text).substr(0, sure).ends_with(kReplacement)) sure -= kReplacement.size();
+  std::string more = sure > shown_ ? text.substr(shown_, sure - shown_) : "";
+  shown_ = std::max(shown_, sure);
+  unsure_ = text.substr(shown_);
+  if (std::ssize(window_) > kWindow) shorten(text);
   return more;
+}
+
+void TextStream::shorten(const std::string& text) {
+  std::vector<int32_t> last(window_.end() - kWindow / 2, window_.end());
+  const std::string end = tokenizer_.decode(last);
+  if (end.size() <= unsure_.size() || !text.ends_with(end)) return;
+  shown_ = end.size() - unsure_.size();
+  window_ = std::move(last);
 }
 
 // Bytes that may yet become a character stay, unless these are `all`.
@@ -51,7 +66,7 @@ std::string TextStream::whole_characters(bool all) {
     const bool ill = c.code == unicode::kInvalid;
     if (ill && at + c.size == end && !all) break;
     if (ill)
-      unicode::append(text, 0xFFFD);
+      text += kReplacement;
     else
       text.append(at, c.size);
     at += c.size;
@@ -85,6 +100,7 @@ std::string TextStream::add(int32_t id) {
 
 std::string TextStream::finish() {
   if (stopped_) return {};
+  bytes_ += std::exchange(unsure_, {});
   std::string text = before_stop(whole_characters(true));
   return stopped_ ? text : text + std::exchange(held_, {});
 }

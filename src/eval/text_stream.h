@@ -14,7 +14,7 @@ namespace hlat {
 class TextStream {
  public:
   // The text goes on after the tokens `before`: the blank between them, which tokenizers drop at the beginning of a text, is part of it.
-  // With none it is a text of its own. The tokenizer must outlive this; stop strings are not empty.
+  // With none it is a text of its own. The tokenizer must outlive this; stop strings are UTF-8 and not empty.
   TextStream(const Tokenizer& tokenizer, std::vector<std::string> stop, std::span<const int32_t> before = {});
 
   std::string add(int32_t id);               // what is certain with it
@@ -23,17 +23,19 @@ class TextStream {
 
  private:
   std::string decoded(int32_t id);
+  void shorten(const std::string& text);
   std::string whole_characters(bool all);
   std::string before_stop(const std::string& text);
 
   const Tokenizer& tokenizer_;
   std::vector<std::string> stop_;
   // Whatever tokenizers do to the beginning of a text ends within its first tokens that show any. So what a token adds can be told from
-  // the tokens since the last one that shows text by itself.
+  // the last few.
   std::vector<int32_t> window_;
-  size_t shown_ = 0;   // bytes of the decoded window that are in bytes_ or before
-  std::string bytes_;  // decoded, but no whole character
-  std::string held_;   // characters that may begin a stop string
+  size_t shown_ = 0;    // bytes of the decoded window that are in bytes_ or before
+  std::string unsure_;  // the rest of it: U+FFFD, by which some tokenizers stand for a character whose bytes are not yet all there
+  std::string bytes_;   // decoded, but no whole character
+  std::string held_;    // characters that may begin a stop string
   bool stopped_ = false;
 };
 

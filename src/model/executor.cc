@@ -25,12 +25,13 @@ Recompute recompute_of(const Config& c, ParamUse use) {
 
 }  // namespace
 
-Executor::Executor(const Config& config, const Precision& precision, const Mesh& mesh, Memory& memory, Ops& ops, Device& device,
-                   ParamUse use)
+Executor::Executor(const Config& config, const Precision& precision, const Mesh& mesh, Memory& memory, Ops& ops, Ops& inference,
+                   Device& device, ParamUse use)
     : config_(config),
       mesh_(mesh),
       memory_(memory),
       ops_(ops),
+      inference_(inference),
       device_(device),
       stat_(precision.compute == DType::f64 ? DType::f64 : DType::f32),
       use_(use),
@@ -61,10 +62,10 @@ Executor::Flight& Executor::flight(const Action& a) {
   return f;
 }
 
-Ctx Executor::context(const GradientSums& sums, int64_t batch, int64_t seq) {
+Ctx Executor::context(Ops& ops, const GradientSums& sums, int64_t batch, int64_t seq) {
   const AttentionShape shape{
       .batch = batch, .seq = seq, .heads = mesh_.heads().q.count, .kv_heads = mesh_.heads().kv.count, .head_dim = config_.model.head_dim()};
-  return Ctx{.ops = ops_,
+  return Ctx{.ops = ops,
              .memory = memory_,
              .params = params_,
              .tape = tape_,
@@ -130,7 +131,7 @@ void Executor::backward(const Action& a, const GradientSums& sums) {
 
 // To the layers the tokens are one sequence, whose positions only the cache's ops look at.
 void Executor::forward_cached(Tensor ids, const KvPass& kv, const OutputUse& use) {
-  Ctx ctx = context({}, 1, ids.dim(0));
+  Ctx ctx = context(inference_, {}, 1, ids.dim(0));
   ctx.rope = rope_;
   ctx.kv = &kv;
   for (int c = 0; c < static_cast<int>(chunks().size()); ++c) {

@@ -28,7 +28,9 @@ struct GradientSums {
 class Executor {
  public:
   // One per mesh: its groups reserve their staging once. mesh, memory, ops and device must outlive this.
-  Executor(const Config& config, const Precision& precision, const Mesh& mesh, Memory& memory, Ops& ops, Device& device, ParamUse use);
+  // inference: computes the passes with a cache; it may be `ops`.
+  Executor(const Config& config, const Precision& precision, const Mesh& mesh, Memory& memory, Ops& ops, Ops& inference, Device& device,
+           ParamUse use);
 
   void init_weights() const { params_.init(ops_, config_.run.seed); }
 
@@ -70,8 +72,8 @@ class Executor {
     Tensor out;  // (rows, D)
   };
   Flight& flight(const Action& a);
-  Ctx context(const GradientSums& sums, int64_t seq) { return context(sums, config_.train.micro_batch, seq); }
-  Ctx context(const GradientSums& sums, int64_t batch, int64_t seq);
+  Ctx context(const GradientSums& sums, int64_t seq) { return context(ops_, sums, config_.train.micro_batch, seq); }
+  Ctx context(Ops& ops, const GradientSums& sums, int64_t batch, int64_t seq);
   Ctx context(const GradientSums& sums = {}) { return context(sums, config_.train.seq_len); }
   void forward(Ctx& ctx, const Action& a, const MicroState& state, Tensor out);
   const Llama::Chunk& chunk(const Action& a) const { return model_.chunks()[static_cast<size_t>(a.chunk)]; }
@@ -79,7 +81,7 @@ class Executor {
   Config config_;
   const Mesh& mesh_;
   Memory& memory_;
-  Ops& ops_;
+  Ops &ops_, &inference_;
   Device& device_;
   DType stat_;
   ParamUse use_;

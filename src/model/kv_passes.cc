@@ -155,9 +155,9 @@ void KvPasses::compute(const Shape& s) {
   });
 }
 
-void KvPasses::run(const TokenPass& pass, std::span<const int32_t> targets, Answer answer) {
-  HLAT_CHECK(answer != Answer::scores || targets.size() == pass.asked.size(), "{} targets for {} rows", targets.size(), pass.asked.size());
-  const Shape s = shape_of(pass, answer);
+void KvPasses::run(const TokenPass& pass, std::span<const int32_t> targets, const Shape& s) {
+  HLAT_CHECK(s.answer != Answer::scores || targets.size() == pass.asked.size(), "{} targets for {} rows", targets.size(),
+             pass.asked.size());
   place(pass, targets, s);
   kv_.shape.pairs = 0;
   for (const KvSegment& g : pass.segments) kv_.shape.pairs += static_cast<double>(g.count) * (g.keys - 0.5 * (g.count - 1));
@@ -180,7 +180,7 @@ std::vector<float> KvPasses::from_last_stage(std::vector<float> values) const {
 }
 
 std::vector<TargetScore> KvPasses::score(const TokenPass& pass, std::span<const int32_t> targets) {
-  run(pass, targets, Answer::scores);
+  run(pass, targets, shape_of(pass, Answer::scores));
   const size_t n = pass.asked.size();
   std::vector<float> stats(3 * n);
   if (stats_.defined()) stats = download_f32(executor_.device(), stats_.rows(0, static_cast<int64_t>(n)));
@@ -194,7 +194,7 @@ std::vector<TargetScore> KvPasses::score(const TokenPass& pass, std::span<const 
 }
 
 std::vector<LikeliestToken> KvPasses::likeliest(const TokenPass& pass) {
-  run(pass, {}, Answer::likeliest);
+  run(pass, {}, shape_of(pass, Answer::likeliest));
   const size_t n = pass.asked.size();
   const auto count = static_cast<int64_t>(n);
   const Mesh& mesh = executor_.mesh();
@@ -205,12 +205,9 @@ std::vector<LikeliestToken> KvPasses::likeliest(const TokenPass& pass) {
     executor_.device().download(ids.data(), best_.rows(0, count));
     std::vector<LikeliestToken> all(n * parts);
     LikeliestToken* own = all.data() + static_cast<size_t>(mesh.coord().tp) * n;
-    for (size_t i = 0; i < n; ++i) own[i].id = ids[i];
-    if (parts > 1) {
-      const std::vector<float> logits = download_f32(executor_.device(), best_logit_.rows(0, count));
-      for (size_t i = 0; i < n; ++i) own[i].logit = logits[i];
-      mesh.along(Axis::tp).host().all_gather_bytes(all.data(), n * sizeof(LikeliestToken));
-    }
+    const std::vector<float> logits = download_f32(executor_.device(), best_logit_.rows(0, count));
+    for (size_t i = 0; i < n; ++i) own[i] = {.id = ids[i], .logit = logits[i]};
+    if (parts > 1) mesh.along(Axis::tp).host().all_gather_bytes(all.data(), n * sizeof(LikeliestToken));
     for (size_t i = 0; i < n; ++i) {
       best[i] = all[i];
       for (size_t p = 1; p < parts; ++p)  // in the order of the vocabulary: the lowest id among equals
@@ -223,7 +220,7 @@ std::vector<LikeliestToken> KvPasses::likeliest(const TokenPass& pass) {
 }
 
 std::vector<float> KvPasses::logits(const TokenPass& pass) {
-  run(pass, {}, Answer::logits);
+  run(pass, {}, shape_of(pass, Answer::logits));
   const auto rows = static_cast<int64_t>(pass.asked.size());
   const int64_t vocab = executor_.config().model.vocab;
   std::vector<float> all(static_cast<size_t>(rows * vocab));
@@ -243,16 +240,15 @@ std::vector<float> KvPasses::logits(const TokenPass& pass) {
 }
 
 void KvPasses::fill(const TokenPass& pass) {
-  run(pass, {}, Answer::none);
+  run(pass, {}, shape_of(pass, Answer::none));
   executor_.mesh().check();
 }
 
-// All tokens of a pass in so many segments, the first of them as long as they can be.
-TokenPass KvPasses::full_pass(int64_t segments) const {
+TokenPass KvPasses::dense_pass() const {
   TokenPass full;
   const std::vector<int32_t> tokens(static_cast<size_t>(limits_.length), 0);
-  for (int64_t left = limits_.tokens; segments > 0; --segments) {
-    const int64_t n = std::min(left - (segments - 1), limits_.length);
+  for (int64_t left = limits_.tokens; left > 0;) {
+    const int64_t n = std::min(left, limits_.length);
     const TokenPass::Run run{.slot = 0, .end = static_cast<int32_t>(n)};
     full.add({tokens.data(), static_cast<size_t>(n)}, 0, {&run, 1});
     left -= n;
@@ -262,14 +258,18 @@ TokenPass KvPasses::full_pass(int64_t segments) const {
 }
 
 void KvPasses::rehearse_scoring() {
-  const TokenPass dense = full_pass((limits_.tokens + limits_.length - 1) / limits_.length);
+  const TokenPass dense = dense_pass();
   score(dense, std::vector<int32_t>(dense.asked.size(), 0));
 }
 
+// Scratch of attention does not fall when a pass has more segments: as many as there may be, though the tokens are in few.
 void KvPasses::rehearse() {
-  const TokenPass most = full_pass(std::min(limits_.segments, limits_.tokens));
-  score(most, std::vector<int32_t>(most.asked.size(), 0));
-  likeliest(most);
+  const TokenPass dense = dense_pass();
+  for (const Answer answer : {Answer::scores, Answer::likeliest}) {
+    Shape s = shape_of(dense, answer);
+    s.segments = limits_.segments;
+    run(dense, answer == Answer::scores ? std::vector<int32_t>(dense.asked.size(), 0) : std::vector<int32_t>(), s);
+  }
   rehearse_decoding();
 }
 

@@ -89,9 +89,9 @@ class KvPasses {
   Words words(const Shape& s) const;
   void place(const TokenPass& pass, std::span<const int32_t> targets, const Shape& s);
   void compute(const Shape& s);
-  void run(const TokenPass& pass, std::span<const int32_t> targets, Answer answer);
+  void run(const TokenPass& pass, std::span<const int32_t> targets, const Shape& s);
   std::vector<float> from_last_stage(std::vector<float> values) const;
-  TokenPass full_pass(int64_t segments) const;
+  TokenPass dense_pass() const;
   void rehearse_decoding();
 
   Executor& executor_;

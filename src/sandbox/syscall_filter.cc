@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <utility>
 
 namespace hlat::sandbox {
@@ -31,97 +33,63 @@ constexpr uint32_t kNewest = SYS_set_mempolicy_home_node;
 constexpr uint32_t kNewNamespaces =
     CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
 
-constexpr auto kRefused = std::to_array<uint32_t>({
-    // other processes
-    SYS_ptrace,
-    SYS_process_vm_readv,
-    SYS_process_vm_writev,
-    SYS_process_madvise,
-    SYS_process_mrelease,
-    SYS_kcmp,
-    SYS_pidfd_getfd,
-    // file systems and namespaces
-    SYS_mount,
-    SYS_umount2,
-    SYS_pivot_root,
-    SYS_chroot,
-    SYS_move_mount,
-    SYS_open_tree,
-    SYS_fsopen,
-    SYS_fsconfig,
-    SYS_fsmount,
-    SYS_fspick,
-    SYS_mount_setattr,
-    SYS_unshare,
-    SYS_setns,
-    SYS_open_by_handle_at,
-    SYS_name_to_handle_at,
-    SYS_fanotify_init,
-    SYS_quotactl,
-    SYS_quotactl_fd,
-    SYS_swapon,
-    SYS_swapoff,
-    // memory that belongs to no process, or is not counted as resident
-    SYS_memfd_create,
-    SYS_memfd_secret,
-    SYS_shmget,
-    SYS_shmat,
-    SYS_shmctl,
-    SYS_msgget,
-    SYS_msgsnd,
-    SYS_semget,
-    SYS_semop,
-    SYS_semtimedop,
-    SYS_mq_open,
-    SYS_userfaultfd,
-    SYS_remap_file_pages,
-    // keys, tracing, asynchronous calls past this filter
-    SYS_add_key,
-    SYS_request_key,
-    SYS_keyctl,
-    SYS_bpf,
-    SYS_perf_event_open,
-    SYS_lookup_dcookie,
-    SYS_io_uring_setup,
-    SYS_io_uring_enter,
-    SYS_io_uring_register,
-    SYS_io_setup,
-    // the machine
-    SYS_kexec_load,
-    SYS_init_module,
-    SYS_finit_module,
-    SYS_delete_module,
-    SYS_reboot,
-    SYS_syslog,
-    SYS_acct,
-    SYS_vhangup,
-    SYS_sethostname,
-    SYS_setdomainname,
-    SYS_settimeofday,
-    SYS_clock_settime,
-    SYS_clock_adjtime,
-    SYS_adjtimex,
-    SYS_personality,
-    SYS_mbind,
-    SYS_migrate_pages,
-    SYS_move_pages,
-    SYS_set_mempolicy,
-    SYS_set_mempolicy_home_node,
-#ifdef SYS_kexec_file_load
-    SYS_kexec_file_load,
-#endif
+constexpr std::array kOtherProcesses{SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_process_mrelease,
+                                     SYS_kcmp,   SYS_pidfd_getfd};
+constexpr std::array kFileSystemsAndNamespaces{SYS_mount,
+                                               SYS_umount2,
+                                               SYS_pivot_root,
+                                               SYS_chroot,
+                                               SYS_move_mount,
+                                               SYS_open_tree,
+                                               SYS_fsopen,
+                                               SYS_fsconfig,
+                                               SYS_fsmount,
+                                               SYS_fspick,
+                                               SYS_mount_setattr,
+                                               SYS_unshare,
+                                               SYS_setns,
+                                               SYS_open_by_handle_at,
+                                               SYS_name_to_handle_at,
+                                               SYS_fanotify_init,
+                                               SYS_quotactl,
+                                               SYS_quotactl_fd,
+                                               SYS_swapon,
+                                               SYS_swapoff};
+// It belongs to no process, or is not counted as resident.
+constexpr std::array kHiddenMemory{SYS_memfd_create, SYS_memfd_secret, SYS_shmget,          SYS_shmat, SYS_shmctl,
+                                   SYS_msgget,       SYS_msgsnd,       SYS_semget,          SYS_semop, SYS_semtimedop,
+                                   SYS_mq_open,      SYS_userfaultfd,  SYS_remap_file_pages};
+// io_uring does what other calls do, past this filter.
+constexpr std::array kKeysTracingAndAsynchronous{SYS_add_key,           SYS_request_key,    SYS_keyctl,         SYS_bpf,
+                                                 SYS_perf_event_open,   SYS_lookup_dcookie, SYS_io_uring_setup, SYS_io_uring_enter,
+                                                 SYS_io_uring_register, SYS_io_setup};
+constexpr std::array kTheMachine{SYS_kexec_load,
+                                 SYS_kexec_file_load,
+                                 SYS_init_module,
+                                 SYS_finit_module,
+                                 SYS_delete_module,
+                                 SYS_reboot,
+                                 SYS_syslog,
+                                 SYS_acct,
+                                 SYS_vhangup,
+                                 SYS_sethostname,
+                                 SYS_setdomainname,
+                                 SYS_settimeofday,
+                                 SYS_clock_settime,
+                                 SYS_clock_adjtime,
+                                 SYS_adjtimex,
+                                 SYS_personality,
+                                 SYS_mbind,
+                                 SYS_migrate_pages,
+                                 SYS_move_pages,
+                                 SYS_set_mempolicy,
+                                 SYS_set_mempolicy_home_node};
 #ifdef __x86_64__
-    SYS_iopl,
-    SYS_ioperm,
-    SYS_modify_ldt,
-    SYS__sysctl,
-    SYS_uselib,
-    SYS_ustat,
-    SYS_sysfs,
-    SYS_create_module,
-    SYS_nfsservctl,
+constexpr std::array kOfThisMachine{SYS_iopl,  SYS_ioperm, SYS_modify_ldt,    SYS__sysctl,   SYS_uselib,
+                                    SYS_ustat, SYS_sysfs,  SYS_create_module, SYS_nfsservctl};
+#else
+constexpr std::array<int, 0> kOfThisMachine{};
 #endif
-});
 
 constexpr uint32_t refuse(int error) { return SECCOMP_RET_ERRNO | static_cast<uint32_t>(error); }
 
@@ -163,10 +131,13 @@ std::vector<sock_filter> syscall_filter() {
   filter.load(offsetof(seccomp_data, nr));
   filter.when(BPF_JGT, kNewest);
   filter.answer(refuse(ENOSYS));
-  for (const uint32_t call : kRefused) {
-    filter.when(BPF_JEQ, call);
-    filter.answer(refuse(EPERM));
-  }
+  for (const std::span<const int> calls :
+       {std::span<const int>(kOtherProcesses), std::span<const int>(kFileSystemsAndNamespaces), std::span<const int>(kHiddenMemory),
+        std::span<const int>(kKeysTracingAndAsynchronous), std::span<const int>(kTheMachine), std::span<const int>(kOfThisMachine)})
+    for (const int call : calls) {
+      filter.when(BPF_JEQ, static_cast<uint32_t>(call));
+      filter.answer(refuse(EPERM));
+    }
   filter.when(BPF_JEQ, SYS_clone3);  // its flags lie in memory, where no filter can see them; all libraries fall back on clone
   filter.answer(refuse(ENOSYS));
   filter.refuse_argument(SYS_clone, 0, true, BPF_JSET, kNewNamespaces, EPERM);

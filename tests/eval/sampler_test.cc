@@ -89,7 +89,7 @@ TEST(Sampler, DrawsWhatEachCutOfTheReferenceLeavesAndNothingElse) {
       for (const auto& [id, count] : drawn) EXPECT_TRUE(expected.contains(id)) << "setting " << i << " draws " << id;
       // Below 1e-6 that a token of such a share is missing.
       for (const auto& [id, p] : expected)
-        if (p > 0.03) EXPECT_TRUE(drawn.contains(id)) << "setting " << i << " never draws " << id << " of probability " << p;
+        EXPECT_TRUE(p < 0.03 || drawn.contains(id)) << "setting " << i << " never draws " << id << " of probability " << p;
     }
   }
 }
@@ -163,10 +163,10 @@ TEST(Sampler, AmongEqualLogitsTheLowestIdIsTheLikeliestAndTopKKeepsAll) {
 
 // A vocabulary much larger than what comes into order first.
 TEST(Sampler, TopPOfAFlatDistributionKeepsItsShare) {
-  const std::vector<float> logits(5000, 0.5F);
-  const auto drawn = first_draws(logits, {.temperature = 1, .top_p = 0.5}, 40000);
-  EXPECT_LE(drawn.rbegin()->first, 2500);
-  EXPECT_GT(drawn.size(), 2490u);
+  const std::vector<float> logits(1200, 0.5F);
+  const auto drawn = first_draws(logits, {.temperature = 1, .top_p = 0.5}, 5000);
+  EXPECT_LE(drawn.rbegin()->first, 600) << "the lowest ids among equals";
+  EXPECT_GT(drawn.size(), 590u);
 }
 
 TEST(Sampler, ThePenaltyCountsThePromptAndWhatCameAfterIt) {

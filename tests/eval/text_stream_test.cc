@@ -48,12 +48,17 @@ std::string streamed(const Tokenizer& tokenizer, std::span<const int32_t> ids, c
   return text;
 }
 
+size_t border_before(const std::string& text, size_t at) {
+  while (at > 0 && at < text.size() && unicode::is_continuation(text[at])) --at;
+  return at;
+}
+
 // Parts of the text that are sure to be found, one that is not, and one that ends within another.
 std::vector<std::string> stops_of(const std::string& text, RandomStream& random) {
   std::vector<std::string> stop = {"never there"};
   for (int i = 0; i < 2 && !text.empty(); ++i) {
-    const size_t begin = unicode::border_before(text, random.below(text.size()));
-    const size_t end = unicode::border_before(text, std::min(text.size() - 1, begin + random.below(12)));
+    const size_t begin = border_before(text, random.below(text.size()));
+    const size_t end = border_before(text, std::min(text.size(), begin + random.below(12)));
     if (end > begin) stop.push_back(text.substr(begin, end - begin));
   }
   return stop;
@@ -68,15 +73,16 @@ void check_ids(const std::string& name, const Tokenizer& tokenizer, const std::v
   const size_t split = ids.empty() ? 0 : random.below(ids.size());
   const std::span<const int32_t> first = std::span(ids).first(split);
   const std::string before = tokenizer.decode(first);
-  if (readable(before) == before && at_once(tokenizer, {first.begin(), first.end()}, {}) == before)
-    EXPECT_EQ(streamed(tokenizer, std::span(ids).subspan(split), {}, first), whole.substr(before.size())) << name << ", split " << split;
+  if (at_once(tokenizer, {first.begin(), first.end()}, {}) != before) return;
+  EXPECT_EQ(streamed(tokenizer, std::span(ids).subspan(split), {}, first), whole.substr(before.size())) << name << ", split " << split;
 }
 
 void check_tokenizer(const std::string& name, const Tokenizer& tokenizer, const std::vector<std::string>& texts) {
   RandomStream random({.seed = 1, .stream = hash_name(name), .purpose = Noise::data});
+  const auto encoder = tokenizer.encoder();
   for (const std::string& text : texts) {
     std::vector<int32_t> ids;
-    tokenizer.encoder()->encode(text, ids);
+    encoder->encode(text, ids);
     check_ids(name, tokenizer, ids, random);
   }
   for (int i = 0; i < 20; ++i) {

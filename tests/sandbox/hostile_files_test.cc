@@ -1,5 +1,5 @@
 // Hostile programs that reach for files, devices and secrets of the host.
-#include <sys/syscall.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -118,7 +118,7 @@ attempt('mknod', lambda: os.mknod('/tmp/memory', 0o600 | stat.S_IFCHR, os.makede
 
 TEST_F(HostileFiles, UsesFilesThatTheCallerHasOpen) {
   std::ofstream open_file(file(), std::ios::app);
-  const int low = dup(STDERR_FILENO);  // not marked to be closed
+  const int inherited = fcntl(STDERR_FILENO, F_DUPFD, 100);  // not marked to be closed
   const RunResult result = run(R"(
 import os
 for number in range(3, 1024):
@@ -128,7 +128,7 @@ for number in range(3, 1024):
     except OSError:
         pass
 )");
-  close(low);
+  close(inherited);
   EXPECT_EQ(result.output, "4\n") << "the one for the mark";
 }
 

@@ -88,7 +88,7 @@ TEST(Allocations, ADryRunNamesTheArgumentsOfTheRun) {
     CpuDevice device;
     PlannedMemory planned(device, measured.high_water());
     Noting<RefOps> ref(planned.memory()[Purpose::temp]);
-    Executor executor(config, f64_precision(), mesh, planned.memory(), ref, device, ParamUse::training);
+    Executor executor(config, f64_precision(), mesh, planned.memory(), ref, ref, device, ParamUse::training);
     TrainStep train(executor);
     RandomRows rows(config);
     const auto step = [&](int64_t number) {

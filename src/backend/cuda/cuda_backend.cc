@@ -52,7 +52,8 @@ std::unique_ptr<Ops> CudaBackend::make_ops(Region& temp) {
 
 std::unique_ptr<Ops> CudaBackend::make_inference_ops(Region& temp) {
   device_->use();
-  if (context_->inference_matmul == nullptr) context_->inference_matmul = std::make_unique<CudaMatmul>(context_->stream, "");
+  if (context_->inference_matmul == nullptr)
+    context_->inference_matmul = std::make_unique<CudaMatmul>(context_->stream, "", CudaMatmul::Use::inference);
   return std::make_unique<CudaOps>(temp, context_, *context_->inference_matmul);
 }
 

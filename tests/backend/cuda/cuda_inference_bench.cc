@@ -71,18 +71,21 @@ void bench_matmul(Bench& bench, int64_t n, int64_t k) {
   if (handle == nullptr) HLAT_CUBLASLT(CublasLt::get().Create(&handle));
   const int64_t bytes = n * k * 2;
   const int calls = std::max(4, Bench::pieces(bytes));
-  for (const int64_t m : {1, 2, 4, 8, 16, 32}) {
+  for (const int64_t m : {1, 2, 4, 8, 16, 32, 64}) {
     Buffers own(bench.gpu());
     const Tensor a = own.matrix(DType::bf16, m, k), c = own.matrix(DType::bf16, m, n), scratch = own.bytes(size_t{32} << 20);
     bench.gpu().refill(a, 2);
     const double read = static_cast<double>(bytes) + product({m, k + n, 2}), flops = product({2, m, n, k});
     const auto name = [&](const char* by) { return fmt::format("{} x {} x {}, {}", m, n, k, by); };
-    if (m <= kFewRows) {
+    const auto few = [&](const char* by, auto kernel) {
       const double seconds = bench.time(calls, [&](int i) {
-        HLAT_CUDA(few_rows_matmul(bench.gpu().stream(), {c.data, nullptr, a.data, bench.piece(i, bytes), m, n, k, n, k, k, true}));
+        HLAT_CUDA(kernel(bench.gpu().stream(), FewRowsMatmul{c.data, nullptr, a.data, bench.piece(i, bytes), m, n, k, n, k, k, true}));
       });
-      bench.row(name("few rows"), seconds, read, flops);
-    }
+      bench.row(name(by), seconds, read, flops);
+    };
+    const bool clusters = hopper_few_rows_takes({c.data, nullptr, a.data, bench.piece(0, bytes), m, n, k, n, k, k, true});
+    if (m <= kFewRows) few("few rows", few_rows_matmul);
+    if (m >= 8 && clusters) few("few rows, clusters", hopper_few_rows);
     if (m == 2 || m == 4) continue;
     const MatmulShape s{m, n, k, false, true, false, DType::bf16, DType::bf16, DType::bf16};
     MatmulOperands x{c, a, Tensor::contiguous(bench.piece(0, bytes), DType::bf16, {n, k}), scratch.data, scratch.bytes()};

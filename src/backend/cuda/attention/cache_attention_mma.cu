@@ -13,18 +13,6 @@ namespace mma {
 constexpr int kKeys = 64;            // of a tile
 constexpr int kColumns = kKeys / 8;  // results of 8 columns
 
-// 16 bytes, or zeros.
-__device__ inline void copy_piece(bf16* to, const bf16* from, bool real) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(from),
-               "r"(real ? 16 : 0)
-               : "memory");
-}
-__device__ inline void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int kPending>
-__device__ inline void copies_wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
-
 // The rows of a block, from `first` on: row i is query i / group of head i % group of those that share the kv head.
 struct CacheRows {
   CacheSegment segment;

@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kWorkspace = size_t{32} << 20;
 constexpr const char* kPlainKernel = "plain kernel";
 constexpr const char* kFewRowsKernel = "few rows";
+constexpr int64_t kReadOften = 8;            // rows of a: up to here it costs nothing that every block reads all of them
 constexpr double kWorthMeasuring = 1 << 24;  // multiplications: less is over before a launch is
 
 std::string device_name() {
@@ -53,6 +54,7 @@ struct Prepared {
 
 struct CudaMatmul::Library {
   cudaStream_t stream;
+  Use use;
   cublasLtHandle_t handle = nullptr;
   std::string machine, version;
   MatmulChoices choices;
@@ -64,8 +66,12 @@ struct CudaMatmul::Library {
   std::vector<std::string> notes;
   int64_t unrecorded = 0;  // shapes that came and are not in the record
 
-  Library(cudaStream_t on, std::string cache_dir)
-      : stream(on), machine(device_name()), version(version_of(CublasLt::get().GetVersion())), choices(std::move(cache_dir)) {
+  Library(cudaStream_t on, std::string cache_dir, Use for_what)
+      : stream(on),
+        use(for_what),
+        machine(device_name()),
+        version(version_of(CublasLt::get().GetVersion())),
+        choices(std::move(cache_dir)) {
     HLAT_CUBLASLT(CublasLt::get().Create(&handle));
   }
   ~Library() {
@@ -125,7 +131,8 @@ struct CudaMatmul::Library {
   }
 };
 
-CudaMatmul::CudaMatmul(cudaStream_t stream, std::string cache_dir) : library_(std::make_unique<Library>(stream, std::move(cache_dir))) {}
+CudaMatmul::CudaMatmul(cudaStream_t stream, std::string cache_dir, Use use)
+    : library_(std::make_unique<Library>(stream, use == Use::inference ? std::string() : std::move(cache_dir), use)) {}
 CudaMatmul::~CudaMatmul() = default;
 
 // Splitting k takes a partial c per split; small products need less than the full workspace.
@@ -137,7 +144,7 @@ size_t CudaMatmul::scratch(const MatmulShape& s) const {
 
 void CudaMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) { run_add(c, a, b, c, s, scratch); }
 
-// Few rows times a weight: tokens that are generated. Training has more rows, so its choices and its bits are not touched.
+// Few rows times a weight: tokens that are generated.
 bool CudaMatmul::run_few_rows(const Tensor& c, const Tensor& a, const Tensor& b, const Tensor& residual, const MatmulShape& s) {
   const FewRowsMatmul call{.c = c.data,
                            .residual = s.accumulate ? residual.data : nullptr,
@@ -150,10 +157,12 @@ bool CudaMatmul::run_few_rows(const Tensor& c, const Tensor& a, const Tensor& b,
                            .lda = a.stride[0],
                            .ldb = b.stride[0],
                            .out_bf16 = s.c == DType::bf16};
-  if (s.trans_a || !s.trans_b || s.a != DType::bf16 || !few_rows_matmul_takes(call)) return false;
+  if (s.trans_a || !s.trans_b || s.a != DType::bf16) return false;
+  const bool clusters = s.m > kReadOften && hopper_few_rows_takes(call);
+  if (!clusters && !few_rows_matmul_takes(call)) return false;
   library_->latest = nullptr;
   library_->latest_text = kFewRowsKernel;
-  HLAT_CUDA(few_rows_matmul(library_->stream, call));
+  HLAT_CUDA(clusters ? hopper_few_rows(library_->stream, call) : few_rows_matmul(library_->stream, call));
   return true;
 }
 
@@ -161,7 +170,7 @@ void CudaMatmul::run_add(Tensor c, Tensor a, Tensor b, Tensor residual, const Ma
   if (s.m == 0 || s.n == 0) return;
   HLAT_CHECK(s.a == s.b && (s.a == DType::bf16 || s.a == DType::f32) && (s.c == s.a || s.c == DType::f32), "matmul on CUDA: {} x {} to {}",
              name_of(s.a), name_of(s.b), name_of(s.c));
-  if (run_few_rows(c, a, b, residual, s)) return;
+  if (library_->use == Use::inference && run_few_rows(c, a, b, residual, s)) return;
   if (residual.data != c.data && alignment_of(residual) != alignment_of(c)) {  // one description has to fit both
     HLAT_CUDA(cudaMemcpyAsync(c.data, residual.data, c.bytes(), cudaMemcpyDeviceToDevice, library_->stream));
     residual = c;

@@ -2,8 +2,8 @@
 // (no tf32). The algorithm of a shape is measured when the shape first comes, on the operands of that call and without harm to c, and
 // remembered on disk (matmul_choices.h); a run that is continued brings its own, which go before both. Only algorithms whose sums have one
 // order are admitted, so equal calls give equal bits.
-// What cuBLASLt refuses (odd alignments) goes to a plain kernel; few rows times a weight go to a kernel of their own (matmul_few_rows.h),
-// which is fixed by the shape and no choice to remember.
+// What cuBLASLt refuses (odd alignments) goes to a plain kernel. For inference nothing is measured, since it meets many shapes, each
+// seldom, and few rows times a weight go to kernels of their own (matmul_few_rows.h).
 //
 // Not for concurrent use. The first call of a shape waits for the device and, with accumulate, takes memory for a second c for a
 // moment; later calls do neither and can be captured. A shape that is first met inside a capture is not measured.
@@ -21,8 +21,9 @@ namespace hlat {
 
 class CudaMatmul {
  public:
+  enum class Use { training, inference };
   // cache_dir "": nothing is measured, cuBLASLt's own choice is taken. A choice that is forgotten would not repeat.
-  CudaMatmul(cudaStream_t stream, std::string cache_dir);
+  CudaMatmul(cudaStream_t stream, std::string cache_dir, Use use = Use::training);
   ~CudaMatmul();
   CudaMatmul(const CudaMatmul&) = delete;
   CudaMatmul& operator=(const CudaMatmul&) = delete;
@@ -43,7 +44,7 @@ class CudaMatmul {
   int64_t measured() const;  // shapes this object has measured
 
  private:
-  // False: not a call for the kernel of few rows.
+  // False: not a call for the kernels of few rows.
   bool run_few_rows(const Tensor& c, const Tensor& a, const Tensor& b, const Tensor& residual, const MatmulShape& s);
 
   struct Library;

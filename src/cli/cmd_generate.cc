@@ -1,0 +1,181 @@
+// hlat generate: a saved model goes on from a prompt, from lines that are typed, or from a file of prompts.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <random>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/generate_run.h"
+#include "cli/print.h"
+#include "cli/ranks.h"
+#include "comm/host_exchange.h"
+#include "config/nearest_file.h"
+#include "runtime/eval_model.h"
+#include "runtime/from_rank_0.h"
+#include "runtime/start_watch.h"
+
+namespace hlat {
+namespace {
+
+struct Args {
+  EvalModelOptions model;
+  std::optional<std::string> prompt;
+  std::string prompt_file, batch;
+  TextRequest request{.kind = AskKind::generate, .max_tokens = 0};
+  std::optional<uint64_t> seed;
+  std::string bos = "auto";
+  GenerateOutput output;
+
+  bool has_prompt() const { return prompt || !prompt_file.empty() || !batch.empty(); }
+};
+
+std::string read_all(std::istream& in) { return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()}; }
+
+std::string read_file(const std::string& path, const char* option) {
+  if (std::filesystem::is_directory(path)) fail<UsageError>("{} {}: a folder", option, path);
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail<UsageError>("{} {}: cannot be read: {}{}", option, path, std::strerror(errno), file_hint(path));
+  return read_all(file);
+}
+
+// Editors end a file with a line break that is no part of the text.
+std::string without_last_break(std::string text) {
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+// The prompt, or all lines of a batch.
+std::string read_input(const Args& args) {
+  if (!args.output.file.empty()) check_output(args.output.file);
+  if (!args.batch.empty()) return read_file(args.batch, "--batch");
+  if (args.prompt) return *args.prompt;
+  if (!args.prompt_file.empty() && args.prompt_file != "-") return without_last_break(read_file(args.prompt_file, "--prompt-file"));
+  std::string text = without_last_break(read_all(std::cin));
+  if (text.empty()) throw UsageError("there is no prompt: give --prompt, --prompt-file or --batch, or type one in a terminal");
+  return text;
+}
+
+std::vector<PromptLine> prompts(const Args& args, const TextRequest& request, Comm& world) {
+  const std::string text = from_rank_0(world, [&] { return read_input(args); });
+  if (!args.batch.empty()) return read_prompt_lines(text, args.batch, request);
+  PromptLine line{.request = request};
+  line.request.context = text;
+  return {line};
+}
+
+void run_rank(const Args& args, Session& session, EvalSignals& signals) {
+  Comm& world = session.world();
+  TextRequest request = args.request;
+  request.sampling.seed = broadcast_value(world, args.seed ? *args.seed : uint64_t{std::random_device{}()}, 0);
+  const bool typed = broadcast_value(world, !args.has_prompt() && isatty(STDIN_FILENO) != 0, 0);
+  const std::vector<PromptLine> lines = typed ? std::vector<PromptLine>{} : prompts(args, request, world);
+  EvalModel model(args.model, session, [](const std::string& line) { print_err(line + "\n"); });
+  const int64_t max_length = model.model().max_length();
+  check_request(request, max_length, "");
+  for (size_t i = 0; i < lines.size() && !args.batch.empty(); ++i)
+    check_request(lines[i].request, max_length, fmt::format("{}: prompt {}: ", args.batch, i + 1));
+  const RunTokenizer& tokenizer = model.tokenizer();
+  const EncodingRules rules{.bos = args.bos == "auto" ? tokenizer.adds_bos() : args.bos == "on",
+                            .begin = tokenizer.bos(),
+                            .end = tokenizer.eos(),
+                            .max_length = max_length};
+  Completer completer(model.model(), tokenizer.get(), rules);
+  GenerateRun run(completer, tokenizer.get(), session, signals, args.output);
+  if (typed)
+    run.converse(request);
+  else if (args.batch.empty())
+    run.one(lines.front());
+  else
+    run.batch(lines);
+  const bool drawn = request.sampling.temperature > 0 && !args.seed;
+  if (session.rank() == 0) print_err(run.speed() + (drawn ? fmt::format(", --seed {}\n", request.sampling.seed) : "\n"));
+}
+
+void run(const Args& args) {
+  check_request(args.request, 0, "");
+  const Launch launch = this_launch();
+  EvalSignals signals(launch, "");
+  const ParallelConfig limits;
+  StartWatch start(launch, static_cast<double>(limits.start_timeout_s), [](const std::string& words) {
+    print_err(fmt::format("hlat: {}\n", words));
+    std::_Exit(kFault);
+  });
+  start.begin("joining the other ranks (MPI_Init)");
+  Session session(launch, limits.timeout_s);
+  start.finish();
+  run_on_ranks(session, Config{}, 0, [&] { run_rank(args, session, signals); });
+}
+
+void add_model_options(CLI::App& command, Args& args) {
+  EvalModelOptions& model = args.model;
+  command.add_option("--checkpoint", model.checkpoint, "a checkpoint, or a run folder: its latest one")->required()->type_name("CKPT");
+  command.add_option("--step", model.step, "the checkpoint of this step, in a run folder")->type_name("N");
+  command.add_option("--tokenizer", model.tokenizer, "another tokenizer file than the checkpoint's")->type_name("FILE");
+  command.add_option("--max-length", model.max_length, "tokens that the model reads at a time; default: as it was trained")
+      ->check(within(int64_t{2}, int64_t{1} << 30))
+      ->type_name("N");
+  command.add_option("--bos", args.bos, "begin prompts with the token that begins documents: on, off, or auto, as the model was trained")
+      ->check(CLI::IsMember({"auto", "on", "off"}).description(""))
+      ->type_name("WHEN");
+  command.add_option("overrides", model.overrides, "keys of the config, such as parallel.tp=2 or device.backend=cpu")
+      ->type_name("SECTION.KEY=VALUE");
+}
+
+void add_prompt_options(CLI::App& command, Args& args) {
+  CLI::Option* prompt = command.add_option("--prompt", args.prompt, "the text to go on from; without one, lines that are typed");
+  CLI::Option* file = command.add_option("--prompt-file", args.prompt_file, "a file with the text to go on from; -: standard input");
+  CLI::Option* batch = command.add_option("--batch", args.batch, "a file with a JSON object for each prompt on a line of its own");
+  CLI::Option* out = command.add_option("--out", args.output.file, "a new file for the texts of --batch; default: standard output");
+  CLI::Option* json = command.add_flag("--json", args.output.json, "print one JSON object when the text is complete");
+  prompt->type_name("TEXT")->excludes(file)->excludes(batch);
+  file->type_name("FILE")->excludes(batch);
+  batch->type_name("FILE")->excludes(json);
+  out->type_name("FILE")->needs(batch);
+  command.add_flag("--logprobs", args.output.logprobs, "with the logarithm of each token's probability");
+}
+
+void add_sampling_options(CLI::App& command, Args& args) {
+  Sampling& sampling = args.request.sampling;
+  command
+      .add_option("--max-tokens", args.request.max_tokens,
+                  fmt::format("new tokens, at most; default: {}, or what there is room for", kUsualLength))
+      ->check(within(int64_t{1}, int64_t{1} << 30))
+      ->type_name("N");
+  command.add_option("--temperature", sampling.temperature, "of the draw; 0, the default: always the likeliest token")->type_name("X");
+  command.add_option("--top-k", sampling.top_k, "draw from the K likeliest tokens; 0: from all")->type_name("K");
+  command.add_option("--top-p", sampling.top_p, "draw from the likeliest tokens that together have probability P; 1: from all")
+      ->type_name("P");
+  command.add_option("--min-p", sampling.min_p, "leave out tokens with less than this share of the likeliest one's probability")
+      ->type_name("P");
+  command.add_option("--repetition-penalty", sampling.repetition_penalty, "makes tokens that were there less likely; 1: does not")
+      ->type_name("X");
+  command.add_option("--seed", args.seed, "the same number draws the same text; default: another one each time, which is told")
+      ->type_name("N");
+  command.add_option("--stop", args.request.stop, "end the text before this; may be given several times")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app) {
+  const auto args = std::make_shared<Args>();
+  CLI::App* command = app.add_subcommand("generate", "let a saved model write");
+  add_model_options(*command, *args);
+  add_prompt_options(*command, *args);
+  add_sampling_options(*command, *args);
+  show_example(*command, "hlat generate --checkpoint runs/try --prompt 'Once upon a time' --max-tokens 100 --temperature 0.8");
+  command->callback([args] { run(*args); });
+}
+
+}  // namespace hlat

@@ -1,0 +1,164 @@
+#include "cli/prompt_lines.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <string_view>
+
+#include "base/error.h"
+#include "config/nearest.h"
+#include "data/tokenizer/unicode.h"
+#include "eval/sampler.h"
+
+namespace hlat {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Reads the members of a line's object.
+class LineReader {
+ public:
+  explicit LineReader(const Json& object) : object_(object) {}
+
+  template <class T>
+  void number(const char* key, T& value) const {
+    if (!object_.contains(key)) return;
+    const Json& found = object_[key];
+    const bool good = std::is_floating_point_v<T> ? found.is_number()
+                      : std::is_unsigned_v<T>     ? found.is_number_unsigned()
+                                                  : found.is_number_integer();
+    if (!good) fail<UsageError>("{}: must be {}", key, std::is_floating_point_v<T> ? "a number" : "a whole number");
+    value = found.get<T>();
+  }
+
+  std::string prompt() const {
+    if (!object_.contains("prompt")) throw UsageError("it has no prompt");
+    if (!object_["prompt"].is_string()) throw UsageError("prompt: must be a text");
+    return object_["prompt"].get<std::string>();
+  }
+
+  void stop(std::vector<std::string>& value) const {
+    if (!object_.contains("stop")) return;
+    const Json& found = object_["stop"];
+    const bool texts = found.is_array() && std::all_of(found.begin(), found.end(), [](const Json& s) { return s.is_string(); });
+    if (!found.is_string() && !texts) throw UsageError("stop: must be a text or a list of texts");
+    value = found.is_string() ? std::vector{found.get<std::string>()} : found.get<std::vector<std::string>>();
+  }
+
+ private:
+  const Json& object_;
+};
+
+constexpr std::array<std::string_view, 10> kKeys = {"prompt", "max_tokens", "temperature",        "top_k", "top_p",
+                                                    "min_p",  "stop",       "repetition_penalty", "seed",  "id"};
+
+Json parse_object(const std::string& line) {
+  Json object;
+  try {
+    object = Json::parse(line);
+  } catch (const Json::exception& e) {
+    const std::string_view words = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 4: ..."
+    fail<UsageError>("not JSON: {}", words.substr(std::min(words.size(), words.find("] ") + 2)));
+  }
+  if (!object.is_object()) throw UsageError("must be a JSON object, such as {\"prompt\": \"Once upon a time\"}");
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
+    const std::string_view near = nearest(key, kKeys);
+    fail<UsageError>("unknown key {}; {}", key,
+                     near.empty() ? fmt::format("there are {}", fmt::join(kKeys, ", ")) : fmt::format("did you mean {}?", near));
+  }
+  return object;
+}
+
+PromptLine read_line(const std::string& line, TextRequest request) {
+  const Json object = parse_object(line);
+  const LineReader reader(object);
+  request.context = reader.prompt();
+  if (object.contains("max_tokens")) {
+    reader.number("max_tokens", request.max_tokens);
+    if (request.max_tokens < 1) throw UsageError("max_tokens: must be 1 or more");
+  }
+  reader.number("temperature", request.sampling.temperature);
+  reader.number("top_k", request.sampling.top_k);
+  reader.number("top_p", request.sampling.top_p);
+  reader.number("min_p", request.sampling.min_p);
+  reader.number("repetition_penalty", request.sampling.repetition_penalty);
+  reader.number("seed", request.sampling.seed);
+  reader.stop(request.stop);
+  check_request(request, 0, "");
+  return {.request = std::move(request), .id = object.contains("id") ? object["id"] : Json()};
+}
+
+std::string_view name_of(EndReason reason) {
+  switch (reason) {
+    case EndReason::end_token: return "end";
+    case EndReason::stopped: return "stop";
+    case EndReason::length: break;
+  }
+  return "length";
+}
+
+}  // namespace
+
+void check_request(const TextRequest& request, int64_t max_length, const std::string& where) {
+  check_sampling(request.sampling, where);
+  std::string buffer;
+  for (const std::string& s : request.stop)
+    if (tokenizer::unicode::valid(s, buffer).data() != s.data()) fail<UsageError>("{}stop: is no UTF-8", where);
+  if (std::find(request.stop.begin(), request.stop.end(), "") != request.stop.end())
+    fail<UsageError>("{}stop: an empty text stops nothing", where);
+  if (max_length > 0 && request.max_tokens >= max_length)
+    fail<UsageError>("{}max_tokens = {}: the model reads {} tokens at a time, prompt and text together", where, request.max_tokens,
+                     max_length);
+}
+
+std::vector<PromptLine> read_prompt_lines(const std::string& text, const std::string& name, const TextRequest& defaults) {
+  constexpr size_t kShown = 20;
+  std::vector<PromptLine> lines;
+  std::vector<std::string> problems;
+  std::istringstream in(text);
+  size_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    TextRequest own = defaults;
+    own.sampling.seed += lines.size() + problems.size();
+    try {
+      lines.push_back(read_line(line, std::move(own)));
+    } catch (const UsageError& e) {
+      problems.push_back(fmt::format("line {}: {}", number, e.what()));
+    }
+  }
+  if (!problems.empty()) {
+    const size_t more = problems.size() - std::min(problems.size(), kShown);
+    problems.resize(problems.size() - more);
+    fail<UsageError>("{}: lines that cannot be used; nothing was generated\n  {}{}", name, fmt::join(problems, "\n  "),
+                     more > 0 ? fmt::format("\n  and {} more", more) : "");
+  }
+  if (lines.empty()) fail<UsageError>("{}: there is no prompt in it", name);
+  return lines;
+}
+
+nlohmann::ordered_json completion_json(const PromptLine& line, const Completion& completion, bool logprobs) {
+  Json json;
+  if (!line.id.is_null()) json["id"] = line.id;
+  json["prompt"] = line.request.context;
+  json["text"] = completion.text;
+  json["tokens"] = Json::array();
+  for (const NewToken& token : completion.generation.tokens) json["tokens"].push_back(token.id);
+  json["reason"] = name_of(completion.generation.reason);
+  if (logprobs) {
+    json["logprobs"] = Json::array();
+    for (const NewToken& token : completion.generation.tokens) json["logprobs"].push_back(token.logprob);
+  }
+  json["prompt_tokens"] = completion.prompt_tokens;
+  if (completion.cut > 0) json["prompt_tokens_cut"] = completion.cut;
+  if (line.request.sampling.temperature > 0) json["seed"] = line.request.sampling.seed;
+  return json;
+}
+
+}  // namespace hlat

@@ -1,0 +1,29 @@
+// Prompts of `hlat generate --batch`: a JSON object on each line, with the prompt and what is different for it. What comes of each is a
+// line again.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "eval/completion.h"
+
+namespace hlat {
+
+struct PromptLine {
+  TextRequest request;
+  nlohmann::ordered_json id = nullptr;  // the line's own "id", handed on; null: none
+};
+
+// `defaults` is for what a line leaves open. A line without a seed has that of the defaults plus its number, from 0: lines with the same
+// prompt become different texts. Empty lines are none. UsageError, with all lines that cannot be used, by number; `name` is the file's.
+std::vector<PromptLine> read_prompt_lines(const std::string& text, const std::string& name, const TextRequest& defaults);
+
+// UsageError, after `where`, unless all of a request can be done by a model that reads `max_length` tokens; 0: not known yet.
+void check_request(const TextRequest& request, int64_t max_length, const std::string& where);
+
+// {"prompt", "text", "tokens", "reason", ...} of one prompt.
+nlohmann::ordered_json completion_json(const PromptLine& line, const Completion& completion, bool logprobs);
+
+}  // namespace hlat

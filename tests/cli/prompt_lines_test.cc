@@ -1,0 +1,71 @@
+// Lines of prompts: what they leave open comes from the command line, and every line that cannot be used is named.
+#include "cli/prompt_lines.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/json_text.h"
+#include "support/message_of.h"
+
+namespace hlat {
+namespace {
+
+const TextRequest kDefaults{
+    .kind = AskKind::generate, .stop = {"\n"}, .max_tokens = 9, .sampling = {.temperature = 0.5, .top_k = 3, .seed = 100}};
+
+TEST(PromptLines, ALineChangesWhatItNamesAndNothingElse) {
+  const auto lines = read_prompt_lines(
+      "{\"prompt\": \"a\"}\r\n\n  \n"
+      R"({"prompt": "b\n\u20ac", "max_tokens": 2, "temperature": 1, "top_k": 0, "top_p": 0.5, "min_p": 0.1, "repetition_penalty": 2, "seed": 18446744073709551615, "stop": "x", "id": [1]})"
+      "\n"
+      R"({"prompt": "", "stop": ["y", "z"]})",
+      "in", kDefaults);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].request.context, "a");
+  EXPECT_EQ(lines[0].request.max_tokens, 9);
+  EXPECT_EQ(lines[0].request.sampling, kDefaults.sampling);
+  EXPECT_EQ(lines[0].request.stop, kDefaults.stop);
+  EXPECT_EQ(lines[1].request.context, "b\n\xE2\x82\xAC");
+  EXPECT_EQ(lines[1].request.max_tokens, 2);
+  EXPECT_EQ(lines[1].request.sampling,
+            (Sampling{.temperature = 1, .top_k = 0, .top_p = 0.5, .min_p = 0.1, .repetition_penalty = 2, .seed = 18446744073709551615u}));
+  EXPECT_EQ(lines[1].request.stop, std::vector<std::string>{"x"});
+  EXPECT_EQ(lines[1].id, nlohmann::ordered_json::array({1}));
+  EXPECT_EQ(lines[2].request.stop, (std::vector<std::string>{"y", "z"}));
+  EXPECT_EQ(lines[2].request.sampling.seed, 102u) << "the third prompt";
+}
+
+TEST(PromptLines, AllBadLinesAreListedUpToAPage) {
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += i == 3 ? "{\"prompt\": \"good\"}\n" : "{}\n";
+  const std::string message = message_of([&] { read_prompt_lines(text, "in.jsonl", kDefaults); });
+  EXPECT_EQ(message.find("in.jsonl: lines that cannot be used; nothing was generated\n  line 1: it has no prompt\n  line 2: "), 0u)
+      << message;
+  EXPECT_EQ(message.find("line 4:"), std::string::npos);
+  EXPECT_TRUE(message.ends_with("\n  and 9 more")) << message;
+}
+
+TEST(PromptLines, WhatAModelCannotReadIsNamed) {
+  TextRequest request = kDefaults;
+  EXPECT_NO_THROW(check_request(request, 10, ""));
+  EXPECT_EQ(message_of([&] { check_request(request, 9, "in: "); }),
+            "in: max_tokens = 9: the model reads 9 tokens at a time, prompt and text together");
+  request.stop = {"\xFF"};
+  EXPECT_EQ(message_of([&] { check_request(request, 0, ""); }), "stop: is no UTF-8");
+}
+
+TEST(PromptLines, AnAnswerIsALine) {
+  const PromptLine line{.request = {.context = "p", .sampling = {.temperature = 1, .seed = 4}}, .id = "x"};
+  const Completion done{.text = "t\xE2\x82",
+                        .generation = {.tokens = {{.id = 5, .logprob = -0.5F}, {.id = 6, .logprob = -2}}, .reason = EndReason::stopped},
+                        .prompt_tokens = 3,
+                        .cut = 1};
+  EXPECT_EQ(json_text(completion_json(line, done, true)),
+            "{\"id\":\"x\",\"prompt\":\"p\",\"text\":\"t\xEF\xBF\xBD\",\"tokens\":[5,6],\"reason\":\"stop\",\"logprobs\":[-0.5,-2.0],"
+            "\"prompt_tokens\":3,\"prompt_tokens_cut\":1,\"seed\":4}");
+  const nlohmann::ordered_json plain = completion_json({.request = {.context = "p"}}, {}, false);
+  EXPECT_EQ(json_text(plain), R"({"prompt":"p","text":"","tokens":[],"reason":"length","prompt_tokens":0})");
+}
+
+}  // namespace
+}  // namespace hlat

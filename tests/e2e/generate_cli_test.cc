@@ -1,0 +1,198 @@
+// hlat generate as a user runs it: the known text of stories260K where this machine has its weights, and a model of the embedded corpus.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "support/run_binary.h"
+#include "support/temp_dir.h"
+
+namespace hlat::test {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+RunResult generate(const std::string& checkpoint, const Words& more) {
+  Words words = {"generate", "--checkpoint", checkpoint, "device.backend=cpu"};
+  words.insert(words.end(), more.begin(), more.end());
+  return run_binary(words);
+}
+
+std::vector<Json> json_lines(const std::string& text) {
+  std::vector<Json> all;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) all.push_back(Json::parse(line));
+  return all;
+}
+
+// A model of the embedded corpus after a few steps: it writes something.
+class CliGenerate : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    dir_ = new TempDir;
+    const RunResult r = run_binary({"train", "--config", HLAT_SOURCE_DIR "/configs/nano.yaml", "train.steps=4", "run.sample_lines=0",
+                                    "run.dir=" + dir_->path("run"), "device.backend=cpu", "train.global_batch=8"});
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+  }
+  static void TearDownTestSuite() { delete dir_; }
+  static std::string run() { return dir_->path("run"); }
+  static RunResult ask(const Words& more) { return generate(run(), more); }
+  // The text of a prompt as one JSON object.
+  static Json object(Words more) {
+    more.emplace_back("--json");
+    const RunResult r = ask(more);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return Json::parse(r.out);
+  }
+
+  inline static TempDir* dir_ = nullptr;
+};
+
+TEST(CliGenerateStories, GreedyTextIsTheKnownOne) {
+  const std::filesystem::path weights = HLAT_SOURCE_DIR "/../shared/data/weights/stories260K_hf";
+  if (!std::filesystem::exists(weights)) GTEST_SKIP() << "the weights of stories260K are not on this machine";
+  const TempDir dir;
+  ASSERT_EQ(run_binary({"ckpt", "import", weights.string(), dir.path("in")}).exit_code, 0);
+  const Json known = Json::parse(slurp((weights / "greedy_200.json").string()));
+  const RunResult whole = generate(dir.path("in"), {"--prompt", "", "--bos", "on", "--max-tokens", "200", "--json"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  const Json json = Json::parse(whole.out);
+  EXPECT_EQ(json["tokens"], known["ids"]);
+  EXPECT_EQ(json["text"], known["text"]);
+  EXPECT_EQ(json["reason"], "length");
+  EXPECT_EQ(json["prompt_tokens"], 1);
+  const RunResult streamed = generate(dir.path("in"), {"--prompt", "", "--bos", "on", "--max-tokens", "200"});
+  EXPECT_EQ(streamed.out, known["text"].get<std::string>() + "\n");
+  // Its own beginning as a prompt gives the rest of it, with the blank between them.
+  const std::string text = known["text"], begin = "Once upon a time";
+  ASSERT_TRUE(text.starts_with(begin));
+  const RunResult rest = generate(dir.path("in"), {"--prompt", begin, "--bos", "on", "--max-tokens", "20"});
+  EXPECT_TRUE(text.substr(begin.size()).starts_with(rest.out.substr(0, rest.out.size() - 1))) << rest.out;
+  const RunResult stopped =
+      generate(dir.path("in"), {"--prompt", "", "--bos", "on", "--max-tokens", "200", "--stop", " girl", "--stop", "zzz"});
+  EXPECT_EQ(stopped.out, "Once upon a time, there was a little\n");
+}
+
+TEST_F(CliGenerate, AStreamIsTheTextOfTheObjectAndOfABatch) {
+  const Json json = object({"--prompt", "the cat", "--max-tokens", "30"});
+  EXPECT_EQ(json["tokens"].size(), 30u);
+  EXPECT_EQ(json["prompt"], "the cat");
+  const RunResult streamed = ask({"--prompt", "the cat", "--max-tokens", "30"});
+  EXPECT_EQ(streamed.out, json["text"].get<std::string>() + "\n");
+  EXPECT_NE(streamed.err.find("30 tokens in "), std::string::npos) << streamed.err;
+  EXPECT_EQ(ask({"--prompt-file", dir_->write("prompt.txt", "the cat\n"), "--max-tokens", "30"}).out, streamed.out);
+  const std::string in = dir_->write("in.jsonl", R"({"prompt": "a dog", "id": 7}
+{"prompt": "the cat", "max_tokens": 30}
+
+{"prompt": "", "max_tokens": 2}
+)");
+  const RunResult batch = ask({"--batch", in, "--max-tokens", "5", "--out", dir_->path("out.jsonl"), "--logprobs"});
+  ASSERT_EQ(batch.exit_code, 0) << batch.err;
+  EXPECT_EQ(batch.out, "");
+  const std::vector<Json> lines = json_lines(slurp(dir_->path("out.jsonl")));
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0]["id"], 7);
+  EXPECT_EQ(lines[0]["tokens"].size(), 5u);
+  EXPECT_EQ(lines[1]["text"], json["text"]);
+  EXPECT_EQ(lines[1]["logprobs"].size(), 30u);
+  for (const Json& p : lines[1]["logprobs"]) EXPECT_LE(p.get<double>(), 0);
+  EXPECT_EQ(lines[2]["tokens"].size(), 2u);
+}
+
+TEST_F(CliGenerate, ASeedDrawsTheSameTextAndLinesOfABatchDiffer) {
+  const Words draws = {"--prompt", "the", "--max-tokens", "20", "--temperature", "1.5", "--top-p", "0.99"};
+  const auto with = [&](const Words& more) {
+    Words words = draws;
+    words.insert(words.end(), more.begin(), more.end());
+    return object(words);
+  };
+  const Json first = with({"--seed", "3"});
+  EXPECT_EQ(first, with({"--seed", "3"}));
+  EXPECT_NE(first["tokens"], with({"--seed", "4"})["tokens"]);
+  const std::string in = dir_->write("same.jsonl", "{\"prompt\": \"the\"}\n{\"prompt\": \"the\"}\n{\"prompt\": \"the\", \"seed\": 3}\n");
+  const RunResult batch = ask({"--batch", in, "--max-tokens", "20", "--temperature", "1.5", "--top-p", "0.99", "--seed", "3"});
+  ASSERT_EQ(batch.exit_code, 0) << batch.err;
+  const std::vector<Json> lines = json_lines(batch.out);
+  EXPECT_EQ(lines[0]["tokens"], first["tokens"]);
+  EXPECT_NE(lines[1]["tokens"], first["tokens"]);
+  EXPECT_EQ(lines[1]["seed"], 4);
+  EXPECT_EQ(lines[2]["tokens"], first["tokens"]);
+  const RunResult told = ask({"--prompt", "the", "--max-tokens", "3", "--temperature", "1"});
+  EXPECT_NE(told.err.find(", --seed "), std::string::npos) << told.err;
+}
+
+TEST_F(CliGenerate, LogprobsAreShownBehindTheText) {
+  const RunResult r = ask({"--prompt", "the cat", "--max-tokens", "4", "--logprobs"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(std::count(r.out.begin(), r.out.end(), '\n'), 6) << r.out;
+  EXPECT_NE(r.out.find("\n\n  -"), std::string::npos) << r.out;
+}
+
+TEST_F(CliGenerate, APromptThatIsTooLongIsCutOnTheLeftAndThatIsTold) {
+  std::string prompt;
+  for (int i = 0; i < 3000; ++i) prompt += "the cat ";
+  const RunResult r = ask({"--prompt-file", dir_->write("long.txt", prompt), "--max-tokens", "4"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_NE(r.err.find("the prompt is longer than the model can read: "), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("4 tokens in "), std::string::npos) << r.err;
+}
+
+TEST_F(CliGenerate, WrongInputsAreNamed) {
+  const std::string bad = dir_->write("bad.jsonl", R"({"prompt": "good"}
+{"prompt": 3}
+not json
+{"text": "x"}
+{"prompt": "x", "temprature": 1}
+{"prompt": "x", "top_p": 3}
+{"prompt": "x", "stop": [1]}
+{"prompt": "x", "max_tokens": 0}
+[1]
+{"prompt": "x", "seed": -1}
+{"prompt": "x", "stop": ""}
+)");
+  const struct {
+    Words words;
+    std::string message;
+  } cases[] = {
+      {{"--prompt", "x", "--temperature", "-1"}, "temperature = -1: must be a number from 0 (greedy) on\n"},
+      {{"--prompt", "x", "--top-p", "1.5"}, "top_p = 1.5: must be from 0 to 1 (all tokens)\n"},
+      {{"--prompt", "x", "--repetition-penalty", "0"}, "repetition_penalty = 0: must be a number above 0; 1 is none\n"},
+      {{"--prompt", "x", "--stop", ""}, "stop: an empty text stops nothing\n"},
+      {{"--prompt", "x", "--max-tokens", "100000"}, "max_tokens = 100000: the model reads "},
+      {{"--prompt", "x", "--max-tokens", "0"}, "--max-tokens: "},
+      {{"--prompt", "x", "--prompt-file", "y"}, "--prompt"},
+      {{"--prompt-file", dir_->path("none.txt")}, "--prompt-file " + dir_->path("none.txt") + ": cannot be read: No such file"},
+      {{}, "there is no prompt: give --prompt, --prompt-file or --batch, or type one in a terminal\n"},
+      {{"--batch", dir_->write("empty.jsonl", "\n")}, dir_->path("empty.jsonl") + ": there is no prompt in it\n"},
+      {{"--batch", bad, "--out", bad}, "--out " + bad + ": it is there already; give another name\n"},
+      {{"--prompt", "x", "--out", "y"}, "--out requires --batch"},
+      {{"--prompt", "x", "parallel.tq=2"}, "tq"},
+      {{"--prompt", "x", "--tokenizer", dir_->path("none.json")}, dir_->path("none.json") + ": there is no such file"},
+  };
+  for (const auto& c : cases) {
+    const RunResult r = ask(c.words);
+    EXPECT_EQ(r.exit_code, 2) << c.message << r.err;
+    EXPECT_NE(r.err.find(c.message), std::string::npos) << c.message << "\n" << r.err;
+    EXPECT_EQ(r.out, "");
+  }
+  const RunResult r = ask({"--batch", bad, "--out", dir_->path("never.jsonl")});
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_EQ(r.err.find(bad + ": lines that cannot be used; nothing was generated\n  line 2: prompt: must be a text\n  line 3: not JSON: "),
+            0u)
+      << r.err;
+  for (const char* line : {"\n  line 4: ", "\n  line 5: unknown key temprature; did you mean temperature?\n",
+                           "\n  line 6: top_p = 3: must be from 0 to 1", "\n  line 7: stop: must be a text or a list of texts\n",
+                           "\n  line 8: max_tokens: must be 1 or more\n", "\n  line 9: must be a JSON object",
+                           "\n  line 10: seed: must be a whole number\n", "\n  line 11: stop: an empty text stops nothing\n"})
+    EXPECT_NE(r.err.find(line), std::string::npos) << line << "\n" << r.err;
+  EXPECT_FALSE(std::filesystem::exists(dir_->path("never.jsonl")));
+  const RunResult none = generate(dir_->path("nowhere"), {"--prompt", "x"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_NE(none.err.find(dir_->path("nowhere")), std::string::npos) << none.err;
+}
+
+}  // namespace
+}  // namespace hlat::test
