@@ -1,13 +1,16 @@
-// hlat bench: how fast a step is on this machine, where its time goes, how fast data is read, and what saves cost.
+// hlat bench: how fast a step is on this machine, where its time goes, how fast data is read, what saves cost, and how fast a model
+// answers.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <thread>
 
 #include "base/json_text.h"
 #include "bench/data_bench.h"
+#include "bench/eval_bench.h"
 #include "bench/save_bench.h"
 #include "bench/step_bench.h"
 #include "cli/commands.h"
@@ -120,6 +123,52 @@ void add_data_bench(CLI::App& bench) {
   command->callback([args] { run_data(*args); });
 }
 
+struct EvalBenchArgs {
+  ConfigArgs config;
+  EvalBenchOptions options;
+  std::vector<std::string> dense;  // ROWSxTOKENS
+  bool json = false;
+};
+
+std::pair<int64_t, int64_t> rows_and_tokens(const std::string& text) {
+  int64_t rows = 0, tokens = 0;
+  int read = 0;
+  if (std::sscanf(text.c_str(), "%ldx%ld%n", &rows, &tokens, &read) != 2 || static_cast<size_t>(read) != text.size() || rows < 1 ||
+      tokens < 1)
+    fail<UsageError>("--dense {}: must be ROWSxTOKENS, such as 16x512", text);
+  return {rows, tokens};
+}
+
+void run_eval(const EvalBenchArgs& args) {
+  EvalBenchOptions options = args.options;
+  for (const std::string& text : args.dense) options.dense.push_back(rows_and_tokens(text));
+  if (options.dense.empty() && options.requests.empty() && options.generate.empty())
+    throw UsageError("nothing to measure: give --dense, --requests or --generate");
+  on_ranks(args.config, [&](const Config& config, Backend& backend, const Session& session) {
+    const EvalBench bench = bench_eval(config, backend, session.world(), session.local_ranks(), options);
+    if (session.rank() != 0) return;
+    print_out(args.json ? json_text(eval_bench_json(bench), 2) + "\n" : eval_bench_text(bench));
+  });
+}
+
+void add_eval_bench(CLI::App& bench) {
+  const auto args = std::make_shared<EvalBenchArgs>();
+  CLI::App* command = bench.add_subcommand("eval", "how fast a model scores texts and generates them, with initial weights");
+  add_config_args(*command, args->config, "hlat bench eval --config configs/llama-134m.yaml --dense 4x512 --generate 1 8");
+  command->add_option("--dense", args->dense, "score so many rows of so many random tokens")->type_name("ROWSxTOKENS");
+  command->add_option("--requests", args->options.requests, "score the requests of a file, one JSON object of ids per line")
+      ->type_name("FILE");
+  command->add_option("--generate", args->options.generate, "generate 128 tokens after 128, in so many rows")
+      ->check(within(int64_t{1}, int64_t{1} << 20))
+      ->type_name("ROWS");
+  command->add_option("--times", args->options.times, "measured times after one for warming up")
+      ->check(within(int64_t{1}, int64_t{1000000}))
+      ->type_name("N");
+  command->add_flag("--ops", args->options.per_op, "the time of every op too");
+  command->add_flag("--json", args->json, "print one JSON object");
+  command->callback([args] { run_eval(*args); });
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
@@ -137,6 +186,7 @@ void add_bench_command(CLI::App& app) {
   add("step", "tokens/s, MFU and memory of the training step", false);
   add("ops", "the matmul rate of this machine, and every op of the step with its time and rate", true);
   add_save_bench(*bench);
+  add_eval_bench(*bench);
 }
 
 }  // namespace hlat

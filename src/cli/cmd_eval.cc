@@ -138,6 +138,7 @@ void add_task_options(CLI::App& command, EvalArgs& args) {
   command.add_option("--tasks", args.tasks, "names of tasks or groups, or YAML files, with commas between them")
       ->delimiter(',')
       ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("A,B");
   command.add_option("--data", args.data, "the folder with the files of evaluation data")->type_name("DIR");
   command.add_option("--task-dir", args.task_dir, "a folder with tasks of your own, one YAML file each")->type_name("DIR");

@@ -122,7 +122,8 @@ bool evaluate_all(const EvalArgs& args, Session& session, EvalSignals& signals) 
     }
     if (stopped) break;
   }
-  if (session.rank() == 0) tell_curve(args, args.out.empty() ? default_folder(checkpoints.back()).parent_path() : args.out, curve);
+  if (session.rank() == 0)
+    tell_curve(args, args.out.empty() ? default_folder(checkpoints.back()).parent_path() : std::filesystem::path(args.out), curve);
   if (stopped) throw Interrupted(signals.asked(), "the same command continues", true);
   return good;
 }

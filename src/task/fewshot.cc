@@ -6,7 +6,7 @@
 
 namespace hlat {
 
-FewShotTexts::FewShotTexts(std::vector<Record> records, int64_t count, bool first, bool from_data, uint64_t seed, Write write)
+FewShotTexts::FewShotTexts(std::vector<TaskRecord> records, int64_t count, bool first, bool from_data, uint64_t seed, Write write)
     : records_(std::move(records)),
       texts_(records_.size()),
       count_(static_cast<size_t>(count)),

@@ -16,8 +16,8 @@ class FewShotTexts {
  public:
   // `from_data`: the records are those of the questions, so a question is never its own example: one more is drawn and it is left out.
   // `write` makes the text of one, with the delimiter behind it; UsageError where one is broken or there are too few.
-  using Write = std::function<std::string(const Record&)>;
-  FewShotTexts(std::vector<Record> records, int64_t count, bool first, bool from_data, uint64_t seed, Write write);
+  using Write = std::function<std::string(const TaskRecord&)>;
+  FewShotTexts(std::vector<TaskRecord> records, int64_t count, bool first, bool from_data, uint64_t seed, Write write);
 
   // For the next question; questions are asked for in their order, as each draws from the same stream of random numbers.
   std::string next(const Json& question);
@@ -25,7 +25,7 @@ class FewShotTexts {
  private:
   const std::string& text(size_t number);
 
-  std::vector<Record> records_;
+  std::vector<TaskRecord> records_;
   std::vector<std::optional<std::string>> texts_;
   size_t count_;
   bool first_;

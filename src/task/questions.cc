@@ -27,7 +27,7 @@ std::vector<TextRequest> scored_choices(const TaskFile& task, const Fields& fiel
 }
 
 std::vector<TextRequest> samples(const TaskFile& task, const std::string& context, uint64_t seed) {
-  const Generation& g = task.generation;
+  const GenerationRules& g = task.generation;
   std::vector<TextRequest> out;
   for (int64_t i = 0; i < g.samples; ++i) {
     TextRequest request = {

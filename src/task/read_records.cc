@@ -79,7 +79,7 @@ class RecordReader {
  public:
   RecordReader(const DataSource& source, const std::string& path, Problems& problems) : source_(source), path_(path), problems_(problems) {}
 
-  std::vector<Record> run() {
+  std::vector<TaskRecord> run() {
     const std::optional<std::string> text = content(path_, problems_);
     if (!text) return {};
     const size_t known = problems_.count();
@@ -197,28 +197,28 @@ class RecordReader {
   const DataSource& source_;
   const std::string& path_;
   Problems& problems_;
-  std::vector<Record> records_;
+  std::vector<TaskRecord> records_;
   int64_t next_ = 0;
 };
 
-void join_labels(const DataSource& source, const std::string& labels, int64_t count, std::vector<Record>& records, Problems& problems) {
+void join_labels(const DataSource& source, const std::string& labels, int64_t count, std::vector<TaskRecord>& records, Problems& problems) {
   const std::optional<std::string> text = content(labels, problems);
   if (!text) return;
   std::vector<std::string> lines;
   for_lines(*text, [&](int64_t, std::string_view line) { lines.emplace_back(line); });
   if (static_cast<int64_t>(lines.size()) != count)
     return problems.add(labels, fmt::format("{} labels for {} records", lines.size(), count));
-  for (Record& r : records) r.fields[source.label_field] = lines[static_cast<size_t>(r.id)];
+  for (TaskRecord& r : records) r.fields[source.label_field] = lines[static_cast<size_t>(r.id)];
 }
 
 }  // namespace
 
-std::vector<Record> read_records(const DataSource& source, const std::string& path, const std::string& labels, Problems& problems) {
+std::vector<TaskRecord> read_records(const DataSource& source, const std::string& path, const std::string& labels, Problems& problems) {
   RecordReader reader(source, path, problems);
-  std::vector<Record> records = reader.run();
+  std::vector<TaskRecord> records = reader.run();
   if (!labels.empty() && !records.empty()) join_labels(source, labels, reader.count(), records, problems);
   if (!source.where.given()) return records;
-  std::erase_if(records, [&](const Record& r) {
+  std::erase_if(records, [&](const TaskRecord& r) {
     try {
       const Json wanted = source.where.value({r.fields});
       if (!wanted.is_boolean()) fail("`where` is {}, not true or false", kind_of(wanted));

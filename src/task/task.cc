@@ -37,9 +37,9 @@ std::string file_of(const TaskFile& task, const std::vector<std::string>& altern
   return *found;
 }
 
-std::vector<Record> records_of(const TaskFile& task, const DataSource& source, const TaskOptions& options, const std::string& part,
-                               Problems& problems) {
-  std::vector<Record> out;
+std::vector<TaskRecord> records_of(const TaskFile& task, const DataSource& source, const TaskOptions& options, const std::string& part,
+                                   Problems& problems) {
+  std::vector<TaskRecord> out;
   for (const Json& example : source.examples)
     out.push_back({.id = static_cast<int64_t>(out.size()),
                    .fields = example,
@@ -57,18 +57,18 @@ Json shared_fields(const TaskFile& task, const TaskOptions& options, const std::
   return out;
 }
 
-FewShotTexts fewshot_of(const TaskFile& task, const TaskOptions& options, const std::string& part, const std::vector<Record>& data,
+FewShotTexts fewshot_of(const TaskFile& task, const TaskOptions& options, const std::string& part, const std::vector<TaskRecord>& data,
                         const Json& shared, Problems& problems) {
   const int64_t shots = shots_of(task, options);
   const DataSource& source = task.fewshot.source;
   if (shots > 0 && task.info.kind == TaskKind::perplexity) fail<UsageError>("task {} has no few-shot examples", task.info.name);
-  std::vector<Record> records;
+  std::vector<TaskRecord> records;
   const bool from_data = !source.given() || (source.examples.empty() && shots > 0 &&
                                              file_of(task, source.files, options, part) == file_of(task, task.data.files, options, part));
   if (shots > 0) records = source.given() ? records_of(task, source, options, part, problems) : data;
   return {std::move(records),   shots,
           task.fewshot.first,   from_data,
-          options.fewshot_seed, [&task, &shared](const Record& r) { return fewshot_text(task, {r.fields, &shared}); }};
+          options.fewshot_seed, [&task, &shared](const TaskRecord& r) { return fewshot_text(task, {r.fields, &shared}); }};
 }
 
 void add_missing(std::vector<std::string>& out, const std::vector<std::string>& alternatives, const TaskOptions& options,
@@ -126,7 +126,7 @@ std::vector<Example> Task::examples(const std::string& subtask, const TaskOption
   const std::string part = part_of(task, subtask);
   const std::string title = fmt::format("task {}: broken examples", subtask);
   Problems problems;
-  const std::vector<Record> records = records_of(task, task.data, options, part, problems);
+  const std::vector<TaskRecord> records = records_of(task, task.data, options, part, problems);
   const Json shared = shared_fields(task, options, part, problems);
   FewShotTexts fewshot = fewshot_of(task, options, part, records, shared, problems);
   problems.refuse(title);
@@ -134,7 +134,7 @@ std::vector<Example> Task::examples(const std::string& subtask, const TaskOption
   const Json nothing = Json::object();
   const std::string description = task.description.text({nothing, &shared});
   std::vector<Example> out;
-  for (const Record& r : records) {
+  for (const TaskRecord& r : records) {
     if (options.limit > 0 && static_cast<int64_t>(out.size()) == options.limit) break;
     const std::string before = description + fewshot.next(r.fields);
     const uint64_t seed = hash_name(fmt::format("{}/{}/{}", subtask, r.id, options.sampling_seed));

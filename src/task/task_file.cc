@@ -234,7 +234,7 @@ class TaskReader {
   }
 
   void read_generation() {
-    Generation& g = out_->generation;
+    GenerationRules& g = out_->generation;
     YamlMap map = yaml_.map("generate");
     g.stop = map.texts("stop");
     g.max_tokens = map.integer("max_tokens", g.max_tokens, 1);

@@ -32,7 +32,7 @@ struct AnswerFilter {
   bool strip = false;
 };
 
-struct Generation {
+struct GenerationRules {
   std::vector<std::string> stop;
   int64_t max_tokens = 256;
   int64_t samples = 1;
@@ -78,12 +78,12 @@ struct TaskFile {
   TemplateList choices;   // choice
   TemplateList contexts;  // choice: a context for each choice, with one continuation for all
   Template continuation;
-  Template gold;          // choice: number of the right one, from 0
-  Template truths;        // choice: a list with 1 for true choices and 0 for others
-  TemplateList target;    // likelihood: the continuation; generate: what is right, the first for few-shot
-  Template text;          // perplexity
-  Template counted;       // perplexity: the text whose words and bytes count; not given: `text`
-  Generation generation;  // generate, code
+  Template gold;               // choice: number of the right one, from 0
+  Template truths;             // choice: a list with 1 for true choices and 0 for others
+  TemplateList target;         // likelihood: the continuation; generate: what is right, the first for few-shot
+  Template text;               // perplexity
+  Template counted;            // perplexity: the text whose words and bytes count; not given: `text`
+  GenerationRules generation;  // generate, code
   std::vector<AnswerFilter> filters;
   Rewrite ignore;  // exact_match: what is left out on both sides
   bool ignore_case = false;

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "base/error.h"
 #include "base/rng.h"
 #include "support/message_of.h"
 #include "support/tokenizer_golden.h"
@@ -34,8 +37,8 @@ class EncodeWith : public testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Tokenizers, EncodeWith, testing::Values("gpt2.json", "llama2.json", "llama3.json", "bpe.model"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& tokenizer) {
+                           std::string name = tokenizer.param;
                            std::replace(name.begin(), name.end(), '.', '_');
                            return name;
                          });

@@ -63,7 +63,7 @@ TEST_P(RealTask, HeavyAsksWhatItsDefinitionSays) {
   EXPECT_EQ(sum, wanted["checksum"]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Definitions, RealTask, testing::ValuesIn(tasks_in_fixture()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Definitions, RealTask, testing::ValuesIn(tasks_in_fixture()), [](const auto& task) { return task.param; });
 
 TEST(RealTasks, HeavyTheListCountsThem) {
   if (!std::filesystem::exists(kData)) GTEST_SKIP() << "without ../shared/data/eval";

@@ -14,7 +14,7 @@ namespace {
 
 using test::TempDir;
 
-std::vector<Record> read(const DataSource& source, const std::string& path, const std::string& labels = "") {
+std::vector<TaskRecord> read(const DataSource& source, const std::string& path, const std::string& labels = "") {
   Problems problems;
   auto out = read_records(source, path, labels, problems);
   problems.refuse("broken");
@@ -25,9 +25,9 @@ std::string problems_of(const DataSource& source, const std::string& path, const
   return message_of([&] { read(source, path, labels); });
 }
 
-std::string fields(const std::vector<Record>& records) {
+std::string fields(const std::vector<TaskRecord>& records) {
   std::string out;
-  for (const Record& r : records) out += r.fields.dump() + "\n";
+  for (const TaskRecord& r : records) out += r.fields.dump() + "\n";
   return out;
 }
 
