@@ -52,8 +52,8 @@ struct CpuMatmul::Library {
   }
 };
 
-CpuMatmul::CpuMatmul(const CpuKernels& kernels, const Threads& threads, bool native_bf16)
-    : kernels_(kernels), threads_(threads), native_bf16_(native_bf16), library_(std::make_unique<Library>()) {}
+CpuMatmul::CpuMatmul(const CpuKernels& kernels, const Threads& threads, bool native_bf16, bool few_rows)
+    : kernels_(kernels), threads_(threads), native_bf16_(native_bf16), few_rows_(few_rows), library_(std::make_unique<Library>()) {}
 
 CpuMatmul::~CpuMatmul() = default;
 
@@ -70,10 +70,10 @@ void sgemm(const Tensor& c, const Tensor& a, const Tensor& b, const MatmulShape&
   HLAT_CHECK(status == dnnl::status::success, "sgemm {} x {} x {}: status {}", s.m, s.n, s.k, static_cast<int>(status));
 }
 
-// Packing W would cost more than the product. No batch of training has so few tokens.
-bool has_few_rows(const MatmulShape& s) { return s.m <= kFewRows && !s.trans_a && s.trans_b; }
-
 }  // namespace
+
+// Packing W would cost more than the product.
+bool CpuMatmul::has_few_rows(const MatmulShape& s) const { return few_rows_ && s.m <= kFewRows && !s.trans_a && s.trans_b; }
 
 size_t CpuMatmul::scratch(const MatmulShape& s) const {
   if (s.a == DType::f32 || has_few_rows(s) || s.m == 0 || s.n == 0 || s.k == 0) return 0;
