@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <optional>
 
 #include "support/harness_fixture.h"
 #include "support/harness_model.h"
