@@ -80,9 +80,7 @@ void run_rank(const Args& args, Session& session, EvalSignals& signals) {
   const std::vector<PromptLine> lines = typed ? std::vector<PromptLine>{} : prompts(args, request, world);
   EvalModel model(args.model, session, [](const std::string& line) { print_err(line + "\n"); });
   const int64_t max_length = model.model().max_length();
-  check_request(request, max_length, "");
-  for (size_t i = 0; i < lines.size() && !args.batch.empty(); ++i)
-    check_request(lines[i].request, max_length, fmt::format("{}: prompt {}: ", args.batch, i + 1));
+  check_request(request, max_length);
   const RunTokenizer& tokenizer = model.tokenizer();
   const EncodingRules rules{.bos = args.bos == "auto" ? tokenizer.adds_bos() : args.bos == "on",
                             .begin = tokenizer.bos(),
@@ -90,18 +88,25 @@ void run_rank(const Args& args, Session& session, EvalSignals& signals) {
                             .max_length = max_length};
   Completer completer(model.model(), tokenizer.get(), rules);
   GenerateRun run(completer, tokenizer.get(), session, signals, args.output);
-  if (typed)
+  const auto check = [&](const TextRequest& r) {
+    check_request(r, max_length);
+    completer.check(r);
+  };
+  if (typed) {
     run.converse(request);
-  else if (args.batch.empty())
+  } else if (args.batch.empty()) {
+    check(lines.front().request);
     run.one(lines.front());
-  else
+  } else {
+    check_prompt_lines(lines, args.batch, check);
     run.batch(lines);
+  }
   const bool drawn = request.sampling.temperature > 0 && !args.seed;
   if (session.rank() == 0) print_err(run.speed() + (drawn ? fmt::format(", --seed {}\n", request.sampling.seed) : "\n"));
 }
 
 void run(const Args& args) {
-  check_request(args.request, 0, "");
+  check_request(args.request, 0);
   const Launch launch = this_launch();
   EvalSignals signals(launch, "");
   const ParallelConfig limits;

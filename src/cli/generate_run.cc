@@ -70,6 +70,12 @@ void GenerateRun::converse(TextRequest request) {
     if (typed.empty()) break;
     request.context = typed.substr(0, typed.size() - 1);
     if (request.context.empty()) continue;
+    try {
+      completer_.check(request);
+    } catch (const UsageError& e) {
+      if (leads()) print_err(fmt::format("{}\n", e.what()));
+      continue;
+    }
     stream(request);
     ++request.sampling.seed;
   }

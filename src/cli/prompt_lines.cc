@@ -74,7 +74,7 @@ Json parse_object(const std::string& line) {
   return object;
 }
 
-PromptLine read_line(const std::string& line, TextRequest request) {
+PromptLine read_line(const std::string& line, size_t number, TextRequest request) {
   const Json object = parse_object(line);
   const LineReader reader(object);
   request.context = reader.prompt();
@@ -89,9 +89,34 @@ PromptLine read_line(const std::string& line, TextRequest request) {
   reader.number("repetition_penalty", request.sampling.repetition_penalty);
   reader.number("seed", request.sampling.seed);
   reader.stop(request.stop);
-  check_request(request, 0, "");
-  return {.request = std::move(request), .id = object.contains("id") ? object["id"] : Json()};
+  check_request(request, 0);
+  return {.request = std::move(request), .number = number, .id = object.contains("id") ? object["id"] : Json()};
 }
+
+// What is wrong with lines, by number.
+class Problems {
+ public:
+  template <class Body>
+  void collect(size_t line, const Body& body) {
+    try {
+      body();
+    } catch (const UsageError& e) {
+      found_.push_back(fmt::format("line {}: {}", line, e.what()));
+    }
+  }
+
+  void tell(const std::string& name) {
+    constexpr size_t kShown = 20;
+    if (found_.empty()) return;
+    const size_t more = found_.size() - std::min(found_.size(), kShown);
+    found_.resize(found_.size() - more);
+    fail<UsageError>("{}: lines that cannot be used; nothing was generated\n  {}{}", name, fmt::join(found_, "\n  "),
+                     more > 0 ? fmt::format("\n  and {} more", more) : "");
+  }
+
+ private:
+  std::vector<std::string> found_;
+};
 
 std::string_view name_of(EndReason reason) {
   switch (reason) {
@@ -104,41 +129,37 @@ std::string_view name_of(EndReason reason) {
 
 }  // namespace
 
-void check_request(const TextRequest& request, int64_t max_length, const std::string& where) {
-  check_sampling(request.sampling, where);
+void check_request(const TextRequest& request, int64_t max_length) {
+  check_sampling(request.sampling);
   std::string buffer;
-  for (const std::string& s : request.stop)
-    if (tokenizer::unicode::valid(s, buffer).data() != s.data()) fail<UsageError>("{}stop: is no UTF-8", where);
-  if (std::find(request.stop.begin(), request.stop.end(), "") != request.stop.end())
-    fail<UsageError>("{}stop: an empty text stops nothing", where);
+  for (const std::string& s : request.stop) {
+    if (s.empty()) throw UsageError("stop: an empty text stops nothing");
+    if (tokenizer::unicode::valid(s, buffer).data() != s.data()) throw UsageError("stop: is no UTF-8");
+  }
   if (max_length > 0 && request.max_tokens >= max_length)
-    fail<UsageError>("{}max_tokens = {}: the model reads {} tokens at a time, prompt and text together", where, request.max_tokens,
-                     max_length);
+    fail<UsageError>("max_tokens = {}: the model reads {} tokens at a time, prompt and text together", request.max_tokens, max_length);
+}
+
+void check_prompt_lines(const std::vector<PromptLine>& lines, const std::string& name,
+                        const std::function<void(const TextRequest&)>& check) {
+  Problems problems;
+  for (const PromptLine& line : lines) problems.collect(line.number, [&] { check(line.request); });
+  problems.tell(name);
 }
 
 std::vector<PromptLine> read_prompt_lines(const std::string& text, const std::string& name, const TextRequest& defaults) {
-  constexpr size_t kShown = 20;
   std::vector<PromptLine> lines;
-  std::vector<std::string> problems;
+  Problems problems;
   std::istringstream in(text);
   size_t number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     TextRequest own = defaults;
-    own.sampling.seed += lines.size() + problems.size();
-    try {
-      lines.push_back(read_line(line, std::move(own)));
-    } catch (const UsageError& e) {
-      problems.push_back(fmt::format("line {}: {}", number, e.what()));
-    }
+    own.sampling.seed += lines.size();
+    problems.collect(number, [&] { lines.push_back(read_line(line, number, std::move(own))); });
   }
-  if (!problems.empty()) {
-    const size_t more = problems.size() - std::min(problems.size(), kShown);
-    problems.resize(problems.size() - more);
-    fail<UsageError>("{}: lines that cannot be used; nothing was generated\n  {}{}", name, fmt::join(problems, "\n  "),
-                     more > 0 ? fmt::format("\n  and {} more", more) : "");
-  }
+  problems.tell(name);
   if (lines.empty()) fail<UsageError>("{}: there is no prompt in it", name);
   return lines;
 }

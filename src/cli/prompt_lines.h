@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ namespace hlat {
 
 struct PromptLine {
   TextRequest request;
+  size_t number = 0;                    // of its line, from 1; 0: it is none
   nlohmann::ordered_json id = nullptr;  // the line's own "id", handed on; null: none
 };
 
@@ -20,8 +22,12 @@ struct PromptLine {
 // prompt become different texts. Empty lines are none. UsageError, with all lines that cannot be used, by number; `name` is the file's.
 std::vector<PromptLine> read_prompt_lines(const std::string& text, const std::string& name, const TextRequest& defaults);
 
-// UsageError, after `where`, unless all of a request can be done by a model that reads `max_length` tokens; 0: not known yet.
-void check_request(const TextRequest& request, int64_t max_length, const std::string& where);
+// UsageError with all lines for which `check` throws one.
+void check_prompt_lines(const std::vector<PromptLine>& lines, const std::string& name,
+                        const std::function<void(const TextRequest&)>& check);
+
+// UsageError unless all of a request can be done by a model that reads `max_length` tokens; 0: not known yet.
+void check_request(const TextRequest& request, int64_t max_length);
 
 // {"prompt", "text", "tokens", "reason", ...} of one prompt.
 nlohmann::ordered_json completion_json(const PromptLine& line, const Completion& completion, bool logprobs);

@@ -32,6 +32,10 @@ EncodedPrompt Completer::encode(TextRequest request) {
   return encoder_.prompt(request);
 }
 
+void Completer::check(const TextRequest& request) try { encode(request); } catch (const Error& e) {
+  throw UsageError(e.what());
+}
+
 std::vector<Completion> Completer::complete(const std::vector<TextRequest>& requests, bool logprobs, const OnText& on_text,
                                             const LanguageModel::Told& told) {
   std::vector<Completion> results(requests.size());

@@ -35,6 +35,9 @@ class Completer {
   std::vector<Completion> complete(const std::vector<TextRequest>& requests, bool logprobs, const OnText& on_text = {},
                                    const LanguageModel::Told& told = {});
 
+  // UsageError where the tokenizer has no tokens for the prompt.
+  void check(const TextRequest& request);
+
  private:
   EncodedPrompt encode(TextRequest request);
 

@@ -63,9 +63,6 @@ class Generator {
                prompt, r.max_new, limits_.length);
     HLAT_CHECK(likeliest_is_enough(r) || limits_.logit_rows > 0, "no logits are reserved");
     check_sampling(r.sampling, fmt::format("request {}: ", index + 1));
-    if (kept_tokens(r) > limits_.slots)
-      fail<UsageError>("request {}: a prompt of {} tokens and {} new ones do not fit into the cache of {} (eval.cache_tokens)", index + 1,
-                       prompt, r.max_new, limits_.slots);
   }
 
   static bool likeliest_is_enough(const GenerateRequest& r) { return Sampler::likeliest_is_enough(r.sampling) && !r.logprobs; }

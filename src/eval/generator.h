@@ -11,7 +11,7 @@
 namespace hlat {
 
 // Collective over the replica, with the same requests; all of its ranks get the texts. UsageError, before anything is computed, for a
-// request that the cache cannot hold, and for a Sampling that is none; NumericalError where the model has no distribution.
+// Sampling that is none; NumericalError where the model has no distribution.
 std::vector<Generation> generate_all(KvPasses& passes, std::span<const GenerateRequest> requests, const LanguageModel::KeepOn& keep = {},
                                      const LanguageModel::Told& told = {});
 

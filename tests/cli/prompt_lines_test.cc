@@ -31,6 +31,7 @@ TEST(PromptLines, ALineChangesWhatItNamesAndNothingElse) {
             (Sampling{.temperature = 1, .top_k = 0, .top_p = 0.5, .min_p = 0.1, .repetition_penalty = 2, .seed = 18446744073709551615u}));
   EXPECT_EQ(lines[1].request.stop, std::vector<std::string>{"x"});
   EXPECT_EQ(lines[1].id, nlohmann::ordered_json::array({1}));
+  EXPECT_EQ(lines[1].number, 4u);
   EXPECT_EQ(lines[2].request.stop, (std::vector<std::string>{"y", "z"}));
   EXPECT_EQ(lines[2].request.sampling.seed, 102u) << "the third prompt";
 }
@@ -45,13 +46,21 @@ TEST(PromptLines, AllBadLinesAreListedUpToAPage) {
   EXPECT_TRUE(message.ends_with("\n  and 9 more")) << message;
 }
 
+TEST(PromptLines, ALineThatOnlyTheModelCannotTakeIsNamedToo) {
+  const auto lines = read_prompt_lines("\n{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n", "in", kDefaults);
+  const auto check = [](const TextRequest& r) {
+    if (r.context == "b") throw UsageError("not b");
+  };
+  EXPECT_EQ(message_of([&] { check_prompt_lines(lines, "in", check); }),
+            "in: lines that cannot be used; nothing was generated\n  line 3: not b");
+}
+
 TEST(PromptLines, WhatAModelCannotReadIsNamed) {
   TextRequest request = kDefaults;
-  EXPECT_NO_THROW(check_request(request, 10, ""));
-  EXPECT_EQ(message_of([&] { check_request(request, 9, "in: "); }),
-            "in: max_tokens = 9: the model reads 9 tokens at a time, prompt and text together");
+  EXPECT_NO_THROW(check_request(request, 10));
+  EXPECT_EQ(message_of([&] { check_request(request, 9); }), "max_tokens = 9: the model reads 9 tokens at a time, prompt and text together");
   request.stop = {"\xFF"};
-  EXPECT_EQ(message_of([&] { check_request(request, 0, ""); }), "stop: is no UTF-8");
+  EXPECT_EQ(message_of([&] { check_request(request, 0); }), "stop: is no UTF-8");
 }
 
 TEST(PromptLines, AnAnswerIsALine) {

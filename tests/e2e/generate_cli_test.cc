@@ -34,7 +34,7 @@ class CliGenerate : public testing::Test {
   static void SetUpTestSuite() {
     dir_ = new TempDir;
     const RunResult r = run_binary({"train", "--config", HLAT_SOURCE_DIR "/configs/nano.yaml", "train.steps=4", "run.sample_lines=0",
-                                    "run.dir=" + dir_->path("run"), "device.backend=cpu", "train.global_batch=8"});
+                                    "run.dir=" + dir_->path("run"), "device.backend=cpu", "train.global_batch=8", "optim.warmup=2"});
     ASSERT_EQ(r.exit_code, 0) << r.err;
   }
   static void TearDownTestSuite() { delete dir_; }
@@ -84,7 +84,7 @@ TEST_F(CliGenerate, AStreamIsTheTextOfTheObjectAndOfABatch) {
   EXPECT_EQ(streamed.out, json["text"].get<std::string>() + "\n");
   EXPECT_NE(streamed.err.find("30 tokens in "), std::string::npos) << streamed.err;
   EXPECT_EQ(ask({"--prompt-file", dir_->write("prompt.txt", "the cat\n"), "--max-tokens", "30"}).out, streamed.out);
-  const std::string in = dir_->write("in.jsonl", R"({"prompt": "a dog", "id": 7}
+  const std::string in = dir_->write("in.jsonl", R"({"prompt": "Jack the cheerful", "id": 7}
 {"prompt": "the cat", "max_tokens": 30}
 
 {"prompt": "", "max_tokens": 2}
@@ -189,6 +189,12 @@ not json
                            "\n  line 10: seed: must be a whole number\n", "\n  line 11: stop: an empty text stops nothing\n"})
     EXPECT_NE(r.err.find(line), std::string::npos) << line << "\n" << r.err;
   EXPECT_FALSE(std::filesystem::exists(dir_->path("never.jsonl")));
+  // What only the tokenizer finds: this one has the words of its corpus alone.
+  const RunResult word = ask({"--batch", dir_->write("word.jsonl", "{\"prompt\": \"the cat\"}\n{\"prompt\": \"the xylophone\"}\n")});
+  EXPECT_EQ(word.exit_code, 2);
+  EXPECT_NE(word.err.find("word.jsonl: lines that cannot be used; nothing was generated\n  line 2: 'xylophone'"), std::string::npos)
+      << word.err;
+  EXPECT_EQ(ask({"--prompt", "the xylophone"}).exit_code, 2);
   const RunResult none = generate(dir_->path("nowhere"), {"--prompt", "x"});
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_NE(none.err.find(dir_->path("nowhere")), std::string::npos) << none.err;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 
 #include "base/rng.h"
@@ -231,7 +232,7 @@ TEST(Generator, ASharedBeginningIsComputedOnce) {
   });
 }
 
-TEST(Generator, ARequestThatNeverFitsIsRefusedBeforeAnythingIsComputed) {
+TEST(Generator, ARequestThatCannotBeDoneIsRefusedBeforeAnythingIsComputed) {
   const Config config = small_config();
   with_scoring_model(config, [&](KvPasses& passes, Comm&) {
     std::vector<GenerateRequest> requests = {{.prompt = {1, 2}, .max_new = 3}, {.prompt = {1}, .max_new = 3, .sampling = {.top_p = 2}}};

@@ -1,6 +1,6 @@
 // Matmul: oneDNN's sgemm for f32. bf16 goes to the own tile product where the kernels have it (AMX), to oneDNN's matmul
 // primitive on other CPUs that multiply bf16, and is widened to f32 first elsewhere, since oneDNN's emulation is several
-// times slower than its f32 kernel (docs/adr/0002).
+// times slower than its f32 kernel (docs/adr/0002). The products of decoding, X W^T with a few rows of X, are read off W by vectors.
 #pragma once
 
 #include <memory>
@@ -21,6 +21,7 @@ class CpuMatmul {
 
  private:
   struct Library;
+  void run_few_rows(Tensor c, Tensor a, Tensor b, const MatmulShape& s) const;
   void run_native(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch);
   void run_widened(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch);
   Tensor widened(Tensor t, std::byte*& cursor) const;
