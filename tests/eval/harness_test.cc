@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <optional>
 
 #include "support/harness_fixture.h"
 #include "support/harness_model.h"
@@ -85,9 +87,12 @@ void expect_answers(const Asked& a, int64_t max_length) {
   }
 }
 
-// A perplexity's value of one example is a pair, with the words or bytes that it counts for.
-void expect_metric(const MetricValue& have, const json& want, const std::string& where) {
-  expect_close(have.value, want.is_array() ? want[0] : want, where);
+// A perplexity's value of one example is a pair, with the words or bytes that it counts for. A difference of log-likelihoods is as exact as
+// they are.
+void expect_metric(const Asked& a, const MetricValue& have, const json& want, const std::string& where) {
+  const double number = want.is_array() ? want[0] : want;
+  const bool difference = where.find("likelihood_diff") != std::string::npos;
+  EXPECT_NEAR(have.value, number, kRelative * std::abs(difference ? a.answers[0].logprob : number)) << where;
   EXPECT_EQ(have.weight, want.is_array() ? want[1].get<double>() : 1.0) << where;
 }
 
@@ -103,7 +108,7 @@ void expect_judgement(const Asked& a, const std::string& subtask, Values& values
     const auto want = a.want["metrics"].find(metrics[m].key());
     if (want == a.want["metrics"].end()) continue;  // one that the harness does not have
     ++found;
-    expect_metric(judgement.values[m], *want, a.where + " " + metrics[m].key());
+    expect_metric(a, judgement.values[m], *want, a.where + " " + metrics[m].key());
   }
   EXPECT_EQ(found, a.want["metrics"].size()) << a.where << ": metrics that only the harness has";
 }

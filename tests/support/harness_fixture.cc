@@ -1,12 +1,13 @@
 #include "support/harness_fixture.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <stdexcept>
 
 #include "support/temp_dir.h"
 
 namespace hlat::test {
+
+std::filesystem::path shared_data() { return HLAT_SOURCE_DIR "/../shared/data"; }
 
 nlohmann::json harness_fixture(const std::string& name) {
   return nlohmann::json::parse(slurp(HLAT_SOURCE_DIR "/tests/fixtures/eval/" + name));

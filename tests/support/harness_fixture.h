@@ -5,14 +5,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "task/library.h"
 
 namespace hlat::test {
 
-inline std::filesystem::path shared_data() { return HLAT_SOURCE_DIR "/../shared/data"; }
+std::filesystem::path shared_data();
 inline constexpr const char* kNoSharedData = "without ../shared/data";
 
 nlohmann::json harness_fixture(const std::string& name);  // of a file of tests/fixtures/eval
