@@ -14,6 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr const char* kTokenizer = HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/gpt2.json";
+
 std::string records(int count) {
   std::string lines;
   for (int i = 0; i < count; ++i)
@@ -44,7 +46,7 @@ class CliEval : public testing::Test {
                                           "train: {{steps: 4, seq_len: 64, global_batch: 4, micro_batch: 2, precision: fp32}}\n"
                                           "device: {{threads: 1}}\ncheckpoint: {{every: 2}}\n"
                                           "data:\n  tokenizer: {}\n  sources: [{{path: {}}}]\n",
-                                          run(), HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/gpt2.json", dir_->path("text/*.jsonl")));
+                                          run(), dir_->path("tokenizer.json"), dir_->path("text/*.jsonl")));
     const RunResult trained = run_binary({"train", "--config", config});
     ASSERT_EQ(trained.exit_code, 0) << trained.err;
   }
@@ -148,6 +150,23 @@ TEST_F(CliEval, WrongInputIsToldBeforeAnythingIsComputed) {
   fails({"--tasks", "pick", "--step", "3"}, "step");
   EXPECT_EQ(eval({"--tasks", "pick"}).exit_code, 2) << "no model";
   EXPECT_EQ(eval({"--compare", run()}, false).exit_code, 2);
+}
+
+TEST_F(CliEval, ATokenizerThatIsNotTheCheckpointsIsTold) {
+  // The run's own file has another content by now.
+  dir_->write("tokenizer.json", slurp(kTokenizer) + "\n");
+  const RunResult changed = eval({"--checkpoint", run(), "--tasks", "pick", "--out", dir_->path("changed")});
+  dir_->write("tokenizer.json", slurp(kTokenizer));
+  EXPECT_EQ(changed.exit_code, 2) << changed.err;
+  expect_has(changed.err, "is not the one that");
+  dir_->write("other.json", slurp(kTokenizer) + "\n");
+  const RunResult named =
+      eval({"--checkpoint", run(), "--tasks", "pick", "--out", dir_->path("named"), "--tokenizer", dir_->path("other.json")});
+  EXPECT_EQ(named.exit_code, 0) << named.err;
+  expect_has(named.err, "warning: the tokenizer ");
+  const RunResult large = eval({"--checkpoint", run(), "--tasks", "pick", "--out", dir_->path("large"), "--tokenizer",
+                                HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/llama3.json"});
+  if (large.exit_code != 0) expect_has(large.err, "do not belong together");
 }
 
 TEST_F(CliEval, ListsTasksAndShowsOne) {
