@@ -41,6 +41,7 @@ class CliEval : public testing::Test {
     dir_->write("tasks/program.yaml",
                 "task: program\ntitle: Program\ngroup: Code\nversion: 1\nkind: code\ndata: {file: pick.jsonl}\n"
                 "prompt: \"{{ q }}\"\nprogram: \"{{ output }}\"\ngenerate: {max_tokens: 4}\nmetrics: [pass@1]\n");
+    dir_->write("tokenizer.json", slurp(kTokenizer));
     const std::string config =
         dir_->write("c.yaml", fmt::format("run: {{dir: {}}}\nmodel: {{layers: 1, hidden: 32, heads: 2, ffn: 64, vocab: auto}}\n"
                                           "train: {{steps: 4, seq_len: 64, global_batch: 4, micro_batch: 2, precision: fp32}}\n"
@@ -165,8 +166,9 @@ TEST_F(CliEval, ATokenizerThatIsNotTheCheckpointsIsTold) {
   EXPECT_EQ(named.exit_code, 0) << named.err;
   expect_has(named.err, "warning: the tokenizer ");
   const RunResult large = eval({"--checkpoint", run(), "--tasks", "pick", "--out", dir_->path("large"), "--tokenizer",
-                                HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/llama3.json"});
-  if (large.exit_code != 0) expect_has(large.err, "do not belong together");
+                                HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/llama2.json"});
+  EXPECT_EQ(large.exit_code, 2);
+  expect_has(large.err, "do not belong together");
 }
 
 TEST_F(CliEval, ListsTasksAndShowsOne) {
