@@ -100,14 +100,13 @@ bool evaluate_all(const EvalArgs& args, Session& session, EvalSignals& signals) 
   bool good = true, stopped = false;
   for (const std::string& checkpoint : checkpoints) {
     const fs::path out = out_folder(args, checkpoint);
-    const bool done =
-        !from_0([&] {
-           std::optional<Results> found = run.find_done(checkpoint, out);
-           if (found) curve.push_back(*std::move(found));
-           print_err(fmt::format("{}{}\n", checkpoint, curve.size() > 0 && curve.back().folder == out ? ": done already" : ""));
-           return std::string(!curve.empty() && curve.back().folder == out ? "done" : "");
-         }).empty();
-    if (done) continue;
+    const std::string done = from_0([&] {
+      const std::optional<Results> found = run.find_done(checkpoint, out);
+      print_err(fmt::format("{}{}\n", checkpoint, found ? ": done already" : ""));
+      if (found) curve.push_back(*found);
+      return std::string(found ? "done" : "");
+    });
+    if (!done.empty()) continue;
     try {
       Evaluated evaluated = run.run(checkpoint, out);
       stopped = evaluated.stopped;
