@@ -1,4 +1,4 @@
-# Programs of bench/: hlat_bench, where Google Benchmark is found, and two that share code with the tests.
+# Programs of bench/: hlat_bench, where Google Benchmark is found, and those that share code with the tests.
 find_package(benchmark QUIET)
 if(benchmark_FOUND)
   add_executable(hlat_bench bench/reader_bench.cc bench/tokenizer_bench.cc)
@@ -14,4 +14,8 @@ if(TARGET hlat_test_support)
   # Writes the weights and batches of a run, for a reference that trains on them again (tools/curve_reference.py).
   add_executable(curve_dump bench/curve_dump.cc)
   target_link_libraries(curve_dump PRIVATE hlat_test_support)
+  if(benchmark_FOUND)
+    add_executable(decode_bench bench/decode_bench.cc)
+    target_link_libraries(decode_bench PRIVATE hlat_test_support benchmark::benchmark benchmark::benchmark_main)
+  endif()
 endif()

@@ -189,6 +189,7 @@ Evaluated EvalRun::run(const fs::path& checkpoint, const fs::path& out) {
     folder->results().model = model_name(model.folder());
     folder->results().header = header_of(model, args_, options_, rules);
     evaluated.stopped = run_here(model, text, *folder);
+    folder->save();
     evaluated.results = folder->results();
   } else {
     run_tasks(text, {}, {});

@@ -75,9 +75,10 @@ std::string cell(const Results& model, const std::vector<GroupScore>& groups, co
 }  // namespace
 
 std::string number_text(double value, bool share) {
-  constexpr double kPercent = 100;
+  constexpr double kPercent = 100, kLarge = 1e5;
   if (std::isnan(value)) return "";
-  return fmt::format("{:.{}f}", share ? value * kPercent : value, share ? 1 : 3);
+  if (share) return fmt::format("{:.1f}", value * kPercent);
+  return std::abs(value) < kLarge ? fmt::format("{:.3f}", value) : fmt::format("{:.3g}", value);
 }
 
 std::string value_text(const MetricResult& metric) { return number_text(metric.value, metric.share); }

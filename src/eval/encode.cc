@@ -15,6 +15,17 @@ size_t size_without_trailing_space(std::string_view text) {
   return stripped.empty() ? 0 : static_cast<size_t>(stripped.data() + stripped.size() - text.data());
 }
 
+// The ids from `begin` on, predicted in windows of max_length after one id of context; the last is filled up on its left.
+std::vector<ScoreRequest> windows_from(const std::vector<int32_t>& ids, int64_t begin, int64_t max_length) {
+  std::vector<ScoreRequest> windows;
+  for (const auto size = static_cast<int64_t>(ids.size()); begin < size;) {
+    const int64_t end = std::min(size, begin + max_length), first = end - 1 - max_length;
+    windows.push_back({.context = {ids.begin() + first, ids.begin() + begin}, .continuation = {ids.begin() + begin, ids.begin() + end}});
+    begin = end;
+  }
+  return windows;
+}
+
 }  // namespace
 
 RequestEncoder::RequestEncoder(const Tokenizer& tokenizer, const EncodingRules& rules) : rules_(rules), encoder_(tokenizer) {
@@ -36,11 +47,11 @@ std::vector<int32_t> RequestEncoder::with_bos(std::string_view text) {
 // `whole` has ids on both sides.
 EncodedScore RequestEncoder::split(std::vector<int32_t> whole, size_t context) const {
   const auto border = whole.begin() + static_cast<int64_t>(context);
-  const int64_t target = whole.end() - border;
-  if (target > rules_.max_length)
-    fail<UsageError>("a continuation has {} tokens, and the model reads {} at a time", target, rules_.max_length);
-  const int64_t cut = std::max<int64_t>(0, static_cast<int64_t>(whole.size()) - rules_.max_length - 1);
-  return {.request = {.context = {whole.begin() + cut, border}, .continuation = {border, whole.end()}}, .cut = cut};
+  const auto end = border + std::min<int64_t>(whole.end() - border, rules_.max_length);
+  const int64_t cut = std::max<int64_t>(0, end - whole.begin() - rules_.max_length - 1);
+  return {.request = {.context = {whole.begin() + cut, border}, .continuation = {border, end}},
+          .more = windows_from(whole, end - whole.begin(), rules_.max_length),
+          .cut = cut};
 }
 
 EncodedScore RequestEncoder::score(std::string_view context, std::string_view continuation) {
@@ -82,15 +93,9 @@ std::vector<ScoreRequest> RequestEncoder::rolling(std::string_view text) {
   std::vector<int32_t> ids = with_bos(text);
   if (ids.empty()) throw UsageError("a text to be scored is empty");
   ids.insert(ids.begin(), prefix());
-  const auto size = static_cast<int64_t>(ids.size());
-  std::vector<ScoreRequest> windows;
-  for (int64_t begin = 1; begin < size;) {  // of the ids that are predicted next
-    const int64_t end = std::min(size, begin + rules_.max_length);
-    const int64_t first = begin == 1 ? 0 : end - 1 - rules_.max_length;
-    windows.push_back({.context = {ids.begin() + first, ids.begin() + begin}, .continuation = {ids.begin() + begin, ids.begin() + end}});
-    begin = end;
-  }
-  return windows;
+  EncodedScore first = split(std::move(ids), 1);
+  first.more.insert(first.more.begin(), std::move(first.request));
+  return first.more;
 }
 
 }  // namespace hlat

@@ -3,7 +3,8 @@
 //               after as many ids as the context has alone
 //   no context  the prefix token, BOS or else EOS, stands for it
 //   BOS         by a switch; a text that spells it gets no second one
-//   too long    cut on the left to max_length + 1 ids, the last of which is only a target; a prompt to max_length less its new tokens
+//   too long    cut on the left to max_length + 1 ids, the last of which is only a target; a prompt to max_length less its new tokens;
+//               a continuation that is longer than that goes on in windows
 //   rolling     windows of max_length predicted ids after one id of context, the first after the prefix token; the last window is filled up
 //               on its left
 #pragma once
@@ -27,7 +28,8 @@ struct EncodingRules {
 
 struct EncodedScore {
   ScoreRequest request;
-  int64_t cut = 0;  // ids that the context lost
+  std::vector<ScoreRequest> more = {};  // windows of a continuation that is longer than the model
+  int64_t cut = 0;                      // ids that the context lost
 };
 
 struct EncodedPrompt {
@@ -40,7 +42,7 @@ class RequestEncoder {
   // The tokenizer must outlive this. UsageError where BOS is wanted, or a prefix token needed, and the tokenizer has none.
   RequestEncoder(const Tokenizer& tokenizer, const EncodingRules& rules);
 
-  // UsageError where the continuation is empty or does not fit the model.
+  // UsageError where the continuation is empty.
   EncodedScore score(std::string_view context, std::string_view continuation);
   // Where the model is too short for the new tokens that are asked for, they get half of its length.
   EncodedPrompt prompt(const TextRequest& request);

@@ -167,7 +167,7 @@ Json to_json(const Results& results) {
   for (const TaskScores& task : results.tasks) put_task(j, task);
   j["table"] = table_json(results);
   j["model"] = results.model;
-  j.update(results.header);
+  if (results.header.is_object()) j.update(results.header);
   return j;
 }
 

@@ -28,6 +28,11 @@ int64_t work_of(const EncodedRequest& request, std::vector<int32_t>& before) {
 
 }  // namespace
 
+std::string SubtaskRun::where(const Example& example) const {
+  const bool part = task_.info().has_subtasks;
+  return fmt::format("{}record {}", part ? result_.name + ": " : "", example.id);
+}
+
 void SubtaskRun::judge(Sample& sample) {
   sample.judgement = of_task(where(*sample.example), [&] { return task_.judge(*sample.example, sample.answers, options_.run_program); });
   const TaskInfo& info = task_.info();
@@ -52,7 +57,7 @@ void SubtaskRun::keep(const Sample& sample) {
 std::vector<size_t> SubtaskRun::take_logged(SampleLog* log) {
   std::vector<size_t> open;
   for (size_t i = 0; i < examples_.size(); ++i) {
-    Sample sample{.example = &examples_[i], .ask = ask_hash(examples_[i]), .answers = {}, .judgement = {}};
+    Sample sample{.example = &examples_[i], .ask = asks_.emplace_back(ask_hash(examples_[i])), .answers = {}, .judgement = {}};
     const std::vector<Answer>* answers = log != nullptr ? log->find(result_.name, examples_[i], sample.ask) : nullptr;
     if (answers == nullptr) {
       open.push_back(i);
@@ -71,7 +76,7 @@ SubtaskRun::Chunk SubtaskRun::next_chunk(const std::vector<size_t>& open, size_t
   std::vector<int32_t> before;
   for (int64_t tokens = 0; at < open.size() && tokens < options_.chunk_tokens; ++at) {
     const Example& example = examples_[open[at]];
-    chunk.samples.push_back({.example = &example, .ask = ask_hash(example), .answers = {}, .judgement = {}});
+    chunk.samples.push_back({.example = &example, .ask = asks_[open[at]], .answers = {}, .judgement = {}});
     std::vector<EncodedRequest>& requests = chunk.requests.emplace_back();
     for (const TextRequest& request : example.requests) {
       requests.push_back(of_task(where(example), [&] { return model_.encode(request); }));

@@ -63,7 +63,7 @@ class SubtaskRun {
     std::vector<Sample> samples;
     std::vector<std::vector<EncodedRequest>> requests;  // of each
   };
-  std::string where(const Example& example) const { return fmt::format("{}: record {}", result_.name, example.id); }
+  std::string where(const Example& example) const;
   std::vector<size_t> take_logged(SampleLog* log);
   Chunk next_chunk(const std::vector<size_t>& open, size_t& at);
   void ask(Chunk& chunk, const std::function<void(int64_t)>& progress);
@@ -75,6 +75,7 @@ class SubtaskRun {
   const TaskRunOptions& options_;
   SubtaskResult result_;
   std::vector<Example> examples_;
+  std::vector<std::string> asks_;      // by example
   std::vector<Judgement> judgements_;  // by example
 };
 

@@ -13,8 +13,9 @@ EncodedRequest TextModel::encode(const TextRequest& request) {
   switch (request.kind) {
     case AskKind::score: {
       EncodedScore score = encoder_.score(request.context, request.continuation);
-      encoded.truncated = score.cut > 0;
-      encoded.scores.push_back(std::move(score.request));
+      encoded.truncated = score.cut > 0 || !score.more.empty();
+      encoded.scores = std::move(score.more);
+      encoded.scores.insert(encoded.scores.begin(), std::move(score.request));
       break;
     }
     case AskKind::rolling: encoded.scores = encoder_.rolling(request.continuation); break;

@@ -16,7 +16,7 @@ namespace hlat {
 // A text request in ids.
 struct EncodedRequest {
   AskKind kind = AskKind::score;
-  std::vector<ScoreRequest> scores = {};  // score: one; rolling: windows
+  std::vector<ScoreRequest> scores = {};  // score: one, or windows of a long continuation; rolling: windows
   GenerateRequest prompt = {};
   std::vector<std::string> stop = {};
   bool truncated = false;  // on the left

@@ -13,7 +13,7 @@ Assembly::Assembly(const Config& config, Backend& backend, Comm& world, int loca
       cached_(cached),
       local_ranks_(local_ranks),
       comm_(config_, backend, world, local_ranks),
-      scratch_model_(backend.make_ops(measuring_)),
+      scratch_model_(use == ParamUse::training ? backend.make_ops(measuring_) : backend.make_inference_ops(measuring_)),
       plan_(dry_run(config_, target(), world.rank())) {}
 
 Fit Assembly::fit() const { return fit_here(backend_, comm_.sharing(), local_ranks_); }

@@ -1,6 +1,6 @@
 // The first process of a run, from the clone to the program: it gives up what it was, builds its own root, takes on the limits and
-// becomes the interpreter. It is a copy of a process with many threads, whose locks nobody will release: until then it allocates
-// nothing and calls no library, only the kernel.
+// becomes the interpreter. Until then it shares the memory of a process with many threads, whose locks it must not wait for: it
+// allocates nothing and calls no library, only the kernel.
 #pragma once
 
 #include <sys/types.h>
@@ -21,6 +21,11 @@ constexpr uid_t kInsideId = 1000;
 // Descriptors of the program, beyond the standard ones.
 constexpr int kProgramDescriptor = 3, kVerdictDescriptor = 4;
 
+struct Refusal {
+  const char* step = nullptr;
+  int error = 0;
+};
+
 struct Confinement {  // made before the clone; all that it points to lives until the program runs
   const Options& options;
   const std::vector<Place>& view;
@@ -30,15 +35,12 @@ struct Confinement {  // made before the clone; all that it points to lives unti
   char* const* environment;
   bool clear_groups;               // nobody may do so but root
   std::array<int, 5> descriptors;  // become 0 to 4
-  int may_go;                      // to read: a byte comes when ids can be taken; its end means that the caller is dead
-  int report;                      // to write: a Refusal, or closed by the program's start
+  int asks;                        // to write: a byte once it lives and wants its ids
+  int may_go;                      // to read: a byte when it has them; its end means that the caller is dead
+  Refusal& refusal;                // for the caller, where the system refuses a step
 };
 
-struct Refusal {
-  const char* step;  // a literal, which lies at the same address in the caller
-  int error;
-};
-
-[[noreturn]] void confine(const Confinement& confinement);
+// Takes a Confinement, as clone hands it over. Does not return.
+int confine(void* confinement);
 
 }  // namespace hlat::sandbox

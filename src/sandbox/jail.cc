@@ -1,16 +1,20 @@
 #include "sandbox/jail.h"
 
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <exception>
+#include <thread>
 
 #include "base/error.h"
 #include "sandbox/syscall_filter.h"
@@ -18,7 +22,8 @@
 namespace hlat::sandbox {
 namespace {
 
-constexpr uint64_t kNamespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+constexpr int kNamespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+constexpr size_t kStack = size_t{256} << 10;
 constexpr uid_t kNobody = 65534;  // what root's programs are to the host
 
 [[noreturn]] void refuse(const char* step, int error) {
@@ -48,7 +53,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return result;
 }
 
-// A signal that arrives in the copy, before it has left the caller's handlers behind, must not be handled twice.
+// A signal that reaches the new process while it still has the handlers of this one must not be handled there.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -64,16 +69,6 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-// clone itself: fork would run the handlers of libraries (MPI's, CUDA's) that prepare for a copy which goes on.
-Process clone_into(const Confinement& confinement) {
-  int handle = -1;
-  const SignalsBlocked blocked;
-  const long id = syscall(SYS_clone, kNamespaces | CLONE_PIDFD | SIGCHLD, 0L, &handle, 0L, 0L);
-  if (id == 0) confine(confinement);
-  if (id < 0) refuse("make namespaces", errno);
-  return {static_cast<pid_t>(id), Descriptor(handle)};
-}
-
 bool write_proc(pid_t process, const char* name, const std::string& text) {
   const Descriptor file(open(fmt::format("/proc/{}/{}", process, name).c_str(), O_WRONLY | O_CLOEXEC));
   return file.number() >= 0 && write(file.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
@@ -86,6 +81,67 @@ void map_ids(pid_t process, bool root) {
   const auto map = [](uid_t outside) { return fmt::format("{} {} 1", kInsideId, outside); };
   if (!write_proc(process, "gid_map", map(root ? kNobody : getegid())) || !write_proc(process, "uid_map", map(root ? kNobody : geteuid())))
     refuse("map its user to one without privileges", errno);
+}
+
+// Lets the new process go on once it has ids. The thread that makes the process cannot: it stands still until the program is started.
+class IdGiver {
+ public:
+  explicit IdGiver(const pid_t& process) : thread_([this, &process] { give(process); }) {}
+  ~IdGiver() { join(); }
+  IdGiver(const IdGiver&) = delete;
+  IdGiver& operator=(const IdGiver&) = delete;
+
+  int asks() const { return asked_.write_end.number(); }
+  int may_go() const { return go_.read_end.number(); }
+  // For when the process has started its program, or ended. Gives what is open as long as the caller lives; throws why there were no ids.
+  Descriptor stop() {
+    join();
+    if (failure_) std::rethrow_exception(failure_);
+    return std::move(go_.write_end);
+  }
+
+ private:
+  void give(const pid_t& process) {
+    pollfd asked{asked_.read_end.number(), POLLIN, 0};
+    while (poll(&asked, 1, -1) < 0 && errno == EINTR) {
+    }
+    char byte = 0;
+    if (read(asked.fd, &byte, 1) != 1) return;
+    try {
+      map_ids(process, geteuid() == 0);
+      if (write(go_.write_end.number(), "", 1) != 1) refuse("start its process", errno);
+    } catch (...) {
+      failure_ = std::current_exception();
+      go_.write_end.close();
+    }
+  }
+
+  void join() {
+    asked_.write_end.close();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  Pipe asked_ = make_pipe(), go_ = make_pipe();
+  std::exception_ptr failure_;
+  std::thread thread_;  // last: it uses the others
+};
+
+Descriptor open_process(pid_t id) {
+  Descriptor handle(static_cast<int>(syscall(SYS_pidfd_open, id, 0)));
+  if (handle.number() >= 0) return handle;
+  const int error = errno;
+  kill(id, SIGKILL);
+  waitpid(id, nullptr, 0);
+  refuse("hold its process", error);
+}
+
+// A new process that shares this one's memory until it executes a program, so that nothing has to be copied. This thread stands still
+// meanwhile; the new process has a stack of its own.
+pid_t clone_into(Confinement& confinement, pid_t& id) {
+  std::vector<std::byte> stack(kStack);
+  const SignalsBlocked blocked;
+  return clone(confine, stack.data() + stack.size(), kNamespaces | CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD, &confinement,
+               &id);
 }
 
 }  // namespace
@@ -105,33 +161,33 @@ Jail::Jail(const Options& options, const std::vector<std::string>& interpreter)
   arguments_.insert(arguments_.end(), interpreter.begin(), interpreter.end());
 }
 
+bool Jail::is_dumpable() { return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1; }
+
 Jail::Running Jail::start(const Ends& ends) const {
-  const bool root = geteuid() == 0;
-  Pipe go = make_pipe(), report = make_pipe();
+  pid_t id = -1;
+  IdGiver ids(id);
   const sock_fprog filter{static_cast<unsigned short>(filter_.size()), const_cast<sock_filter*>(filter_.data())};
   const std::vector<char*> arguments = pointers(arguments_), environment = pointers(environment_);
-  Process process = clone_into(
-      {.options = options_,
-       .view = view_,
-       .scratch_options = scratch_options_.c_str(),
-       .filter = &filter,
-       .arguments = arguments.data(),
-       .environment = environment.data(),
-       .clear_groups = root,
-       .descriptors = {ends.input.number(), ends.output.number(), ends.output.number(), ends.program.number(), ends.verdict.number()},
-       .may_go = go.read_end.number(),
-       .report = report.write_end.number()});
-  report.write_end.close();  // go.read_end stays: without it a process that died early would turn the write below into SIGPIPE
-  map_ids(process.id(), root);
-  write_proc(process.id(), "oom_score_adj", "1000");  // when the machine's memory ends, the program goes and not the caller
-  if (write(go.write_end.number(), "", 1) != 1) refuse("start its process", errno);
-
-  pollfd told{report.read_end.number(), POLLIN, 0};
-  while (poll(&told, 1, -1) < 0 && errno == EINTR) {
-  }
   Refusal refusal{};
-  if (read(report.read_end.number(), &refusal, sizeof refusal) == sizeof refusal) refuse(refusal.step, refusal.error);
-  return {std::move(process), std::move(go.write_end)};
+  Confinement confinement{
+      .options = options_,
+      .view = view_,
+      .scratch_options = scratch_options_.c_str(),
+      .filter = &filter,
+      .arguments = arguments.data(),
+      .environment = environment.data(),
+      .clear_groups = geteuid() == 0,
+      .descriptors = {ends.input.number(), ends.output.number(), ends.output.number(), ends.program.number(), ends.verdict.number()},
+      .asks = ids.asks(),
+      .may_go = ids.may_go(),
+      .refusal = refusal};
+  if (clone_into(confinement, id) < 0) refuse("make namespaces", errno);
+  Process process(id, open_process(id));
+  if (dumpable_) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // a change of ids took it from all that share the memory
+  Descriptor life = ids.stop();
+  if (refusal.step != nullptr) refuse(refusal.step, refusal.error);
+  write_proc(id, "oom_score_adj", "1000");  // when the machine's memory ends, the program goes and not the caller
+  return {std::move(process), std::move(life)};
 }
 
 }  // namespace hlat::sandbox

@@ -30,11 +30,14 @@ class Jail {
   Running start(const Ends& ends) const;
 
  private:
+  static bool is_dumpable();  // this process: whether it may leave a core
+
   Options options_;
   std::vector<Place> view_ = system_view();
   std::vector<sock_filter> filter_;
   std::string scratch_options_;
   std::vector<std::string> arguments_, environment_;
+  bool dumpable_ = is_dumpable();
 };
 
 }  // namespace hlat::sandbox

@@ -14,7 +14,7 @@ namespace hlat {
 
 class FewShotTexts {
  public:
-  // `from_data`: the records are those of the questions, so a question is never its own example: one more is drawn and it is left out.
+  // `from_data`: the questions may be among the records, and none is its own example: one more is drawn and the question left out.
   // `write` makes the text of one, with the delimiter behind it; UsageError where one is broken or there are too few.
   using Write = std::function<std::string(const TaskRecord&)>;
   FewShotTexts(std::vector<TaskRecord> records, int64_t count, bool first, bool from_data, uint64_t seed, Write write);

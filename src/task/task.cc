@@ -63,8 +63,9 @@ FewShotTexts fewshot_of(const TaskFile& task, const TaskOptions& options, const 
   const DataSource& source = task.fewshot.source;
   if (shots > 0 && task.info.kind == TaskKind::perplexity) fail<UsageError>("task {} has no few-shot examples", task.info.name);
   std::vector<TaskRecord> records;
-  const bool from_data = !source.given() || (source.examples.empty() && shots > 0 &&
-                                             file_of(task, source.files, options, part) == file_of(task, task.data.files, options, part));
+  const bool from_data =
+      task.fewshot.has_questions || !source.given() ||
+      (source.examples.empty() && shots > 0 && file_of(task, source.files, options, part) == file_of(task, task.data.files, options, part));
   if (shots > 0) records = source.given() ? records_of(task, source, options, part, problems) : data;
   return {std::move(records),   shots,
           task.fewshot.first,   from_data,

@@ -60,7 +60,7 @@ struct Judgement {
 
 class Task {
  public:
-  // `origin` names the file in messages. `include` keys are resolved by the caller (task/library.h).
+  // Tasks by their names come from task/library.h, which resolves `include`.
   explicit Task(std::unique_ptr<const TaskFile> file);
   ~Task();
   Task(Task&&) noexcept;

@@ -17,8 +17,9 @@ class Node;
 namespace hlat {
 
 struct FewShot {
-  DataSource source;   // not given: the data itself
-  bool first = false;  // the first ones in their order; else drawn anew for each question
+  DataSource source;           // not given: the data itself
+  bool first = false;          // the first ones in their order; else drawn anew for each question
+  bool has_questions = false;  // a source of its own that may hold the questions too
   std::string delimiter = "\n\n";
   Template prompt;  // not given: as for questions
   Template target;  // not given: the right answer, as for questions

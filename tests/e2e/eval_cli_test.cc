@@ -14,6 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr const char* kTokenizer = HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/gpt2.json";
+
 std::string records(int count) {
   std::string lines;
   for (int i = 0; i < count; ++i)
@@ -39,12 +41,13 @@ class CliEval : public testing::Test {
     dir_->write("tasks/program.yaml",
                 "task: program\ntitle: Program\ngroup: Code\nversion: 1\nkind: code\ndata: {file: pick.jsonl}\n"
                 "prompt: \"{{ q }}\"\nprogram: \"{{ output }}\"\ngenerate: {max_tokens: 4}\nmetrics: [pass@1]\n");
+    dir_->write("tokenizer.json", slurp(kTokenizer));
     const std::string config =
         dir_->write("c.yaml", fmt::format("run: {{dir: {}}}\nmodel: {{layers: 1, hidden: 32, heads: 2, ffn: 64, vocab: auto}}\n"
                                           "train: {{steps: 4, seq_len: 64, global_batch: 4, micro_batch: 2, precision: fp32}}\n"
                                           "device: {{threads: 1}}\ncheckpoint: {{every: 2}}\n"
                                           "data:\n  tokenizer: {}\n  sources: [{{path: {}}}]\n",
-                                          run(), HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/gpt2.json", dir_->path("text/*.jsonl")));
+                                          run(), dir_->path("tokenizer.json"), dir_->path("text/*.jsonl")));
     const RunResult trained = run_binary({"train", "--config", config});
     ASSERT_EQ(trained.exit_code, 0) << trained.err;
   }
@@ -148,6 +151,24 @@ TEST_F(CliEval, WrongInputIsToldBeforeAnythingIsComputed) {
   fails({"--tasks", "pick", "--step", "3"}, "step");
   EXPECT_EQ(eval({"--tasks", "pick"}).exit_code, 2) << "no model";
   EXPECT_EQ(eval({"--compare", run()}, false).exit_code, 2);
+}
+
+TEST_F(CliEval, ATokenizerThatIsNotTheCheckpointsIsTold) {
+  // The run's own file has another content by now.
+  dir_->write("tokenizer.json", slurp(kTokenizer) + "\n");
+  const RunResult changed = eval({"--checkpoint", run(), "--tasks", "pick", "--out", dir_->path("changed")});
+  dir_->write("tokenizer.json", slurp(kTokenizer));
+  EXPECT_EQ(changed.exit_code, 2) << changed.err;
+  expect_has(changed.err, "is not the one that");
+  dir_->write("other.json", slurp(kTokenizer) + "\n");
+  const RunResult named =
+      eval({"--checkpoint", run(), "--tasks", "pick", "--out", dir_->path("named"), "--tokenizer", dir_->path("other.json")});
+  EXPECT_EQ(named.exit_code, 0) << named.err;
+  expect_has(named.err, "warning: the tokenizer ");
+  const RunResult large = eval({"--checkpoint", run(), "--tasks", "pick", "--out", dir_->path("large"), "--tokenizer",
+                                HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/llama2.json"});
+  EXPECT_EQ(large.exit_code, 2);
+  expect_has(large.err, "do not belong together");
 }
 
 TEST_F(CliEval, ListsTasksAndShowsOne) {

@@ -14,7 +14,6 @@
 namespace hlat {
 namespace {
 
-using test::slurp;
 using test::SmallTasks;
 using test::TempDir;
 
@@ -95,7 +94,7 @@ TEST(Results, GroupsHaveTheMeanOfTheirTasks) {
 }
 
 // Two runs of ten examples: 3 right in both, 5 only in the first, 1 only in the second.
-void write_run(const TempDir& dir, const std::string& name, const std::vector<int>& right) {
+void write_run(const TempDir& dir, const std::string& name, const std::vector<int>& right, const std::string& target = "t") {
   const std::string folder = dir.path(name);
   std::filesystem::create_directories(folder + "/samples");
   Results r;
@@ -106,7 +105,7 @@ void write_run(const TempDir& dir, const std::string& name, const std::vector<in
     sum += right[i];
     samples << nlohmann::json{{"subtask", "pick"},
                               {"doc_id", i},
-                              {"target", "t" + std::to_string(i)},
+                              {"target", target + std::to_string(i)},
                               {"metrics", {{"acc,none", right[i]}, {"soft,none", right[i] * 0.5 + 0.01 * static_cast<double>(i % 3)}}}}
             << "\n";
   }
@@ -144,11 +143,7 @@ TEST(Compare, PairsWhereThereAreSamplesElseStandardErrors) {
 TEST(Compare, ExamplesOfAnotherSetAreNoPairs) {
   const TempDir dir;
   write_run(dir, "a", {1, 1, 1, 1, 1, 1, 1, 1, 0, 0});
-  write_run(dir, "b", {1, 1, 1, 0, 0, 0, 0, 0, 1, 0});
-  const std::string file = dir.path("b/samples/pick.jsonl");
-  std::string text = slurp(file);
-  for (size_t at = 0; (at = text.find("\"t", at)) != std::string::npos && text[at + 2] != 'a';) text.replace(at, 2, "\"u");
-  std::ofstream(file) << text;
+  write_run(dir, "b", {1, 1, 1, 0, 0, 0, 0, 0, 1, 0}, "another ");
   const Comparison c = compare(std::vector<Results>{load_results(dir.path("a")), load_results(dir.path("b"))});
   for (const ComparedRow& row : c.rows) EXPECT_EQ(row.differences[0].pairs, 0) << row.name;
 }

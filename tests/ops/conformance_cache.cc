@@ -43,15 +43,15 @@ struct Magnitudes {
     const int64_t e = s.head_dim, keys = g.keys - g.count + t + 1, kv = h / (s.heads / s.kv_heads);
     std::vector<double> weight(static_cast<size_t>(keys));
     double max = -INFINITY, sum = 0;
+    const double* q = row(qkv.ref, g.first + t) + h * e;
+    const double scale = 1 / std::sqrt(static_cast<double>(e));
     for (int64_t j = 0; j < keys; ++j) {
-      const int64_t slot = CachedTexts::slot(g, j);
+      const double* k = row(cache.ref, CachedTexts::slot(g, j)) + kv * e;
       double dot = 0, absolute = 0;
       for (int64_t i = 0; i < e; ++i) {
-        const double term = row(qkv.ref, g.first + t)[h * e + i] * row(cache.ref, slot)[kv * e + i];
-        dot += term;
-        absolute += std::abs(term);
+        dot += q[i] * k[i];
+        absolute += std::abs(q[i] * k[i]);
       }
-      const double scale = 1 / std::sqrt(static_cast<double>(e));
       weight[static_cast<size_t>(j)] = scale * dot;
       max = std::max(max, scale * dot);
       score = std::max(score, scale * absolute);
@@ -60,7 +60,8 @@ struct Magnitudes {
     double* to = out.data() + (g.first + t) * s.out_width() + h * e;
     for (int64_t j = 0; j < keys; ++j) {
       const double* v = row(cache.mag, CachedTexts::slot(g, j)) + (s.kv_heads + kv) * e;
-      for (int64_t i = 0; i < e; ++i) to[i] += weight[static_cast<size_t>(j)] / sum * v[i];
+      const double p = weight[static_cast<size_t>(j)] / sum;
+      for (int64_t i = 0; i < e; ++i) to[i] += p * v[i];
     }
   }
 };
@@ -126,8 +127,8 @@ std::vector<Case> cases() {
       {"decode long", {{1, {700}}, {1, {512}}, {1, {513}}, {1, {100, 400, 300, 225}}}},
       {"decode one", {{1, {1500}}}},
       {"few at an offset", {{2, {70}}, {3, {64}}, {4, {66}}, {5, {65}}, {8, {70}}, {2, {513}}, {3, {514}}, {4, {100, 300, 113}}}},
-      {"many at an offset", {{17, {40, 50}}, {64, {64, 64}}, {65, {200}}, {30, {31}}, {100, {10, 20, 300, 5}}, {33, {97}}}},
-      {"whole", {{1, {1}}, {4, {4}}, {5, {5}}, {63, {63}}, {64, {64}}, {130, {130}}, {150, {100, 50}}}},
+      {"many at an offset", {{17, {40, 50}}, {64, {64, 64}}, {65, {140}}, {30, {31}}, {70, {10, 20, 100, 5}}, {33, {97}}}},
+      {"whole", {{1, {1}}, {4, {4}}, {5, {5}}, {63, {63}}, {64, {64}}, {65, {65}}, {130, {100, 30}}}},
       {"shared prefix",
        {{20, {150, 20}}, {1, {150, 1}, 0, 0}, {7, {150, 7}, 0, 0}, {33, {150, 40}, 0, 0}, {1, {150, 30, 1}, 0, 0}, {5, {60, 5}}}},
       {"idle rows and room", {{1, {100}, 3}, {40, {90}, 2, -1, 30}, {1, {20, 50}, 5, -1, 7}, {0, {10}, 1}, {12, {12}, 0, -1, 1}}},
@@ -137,18 +138,18 @@ std::vector<Case> cases() {
 }  // namespace
 
 void add_cache_rows(Table& table) {
-  const std::vector<Heads> all = {{2, 2, 16}, {4, 2, 64}, {8, 1, 80}, {8, 4, 128}, {3, 1, 6}, {2, 1, 34}, {1, 1, 2}};
+  const std::vector<Heads> all = {{2, 2, 16}, {4, 2, 64}, {8, 1, 80}, {2, 1, 128}, {3, 1, 6}, {2, 1, 34}, {1, 1, 2}};
   for (const Case& c : cases())
     for (const Heads& heads : all)
       for (const double std : {1.0, 3.0}) {
-        if (std > 1 && heads.heads * heads.head_dim > 256) continue;  // enough shapes have it
+        if (std > 1 && heads.head_dim > 34) continue;  // enough shapes have it
         table.push_back({"cache_attention", fmt::format("{} {} std {}", c.name, heads.str(), std),
                          [=](Lab& lab) { cache_attention(lab, c.texts, heads, std); }});
       }
   // More queries of one kv head than a tile has rows.
   const std::vector<CachedText> few = {{1, {70}}, {2, {30, 40}}, {3, {5}}};
   table.push_back({"cache_attention", "h72/1 e8", [=](Lab& lab) { cache_attention(lab, few, {72, 1, 8}, 1); }});
-  for (const int64_t tokens : {1, 2, 33, 400})
+  for (const int64_t tokens : {1, 2, 33, 100})
     for (const Heads& heads : all)
       table.push_back({"cache_append", fmt::format("n{} {}", tokens, heads.str()), [=](Lab& lab) { cache_append(lab, tokens, heads); }});
 }

@@ -36,7 +36,8 @@ void attend(const Query& x, const KvSegment& g, const Tensor& cache, const Cache
   std::fill_n(x.out, e, 0.0);
   for (int64_t j = 0; j < x.keys; ++j) {
     const double* v = row(cache, slot_of(g, j)) + (s.kv_heads + x.kv) * e;
-    for (int64_t i = 0; i < e; ++i) x.out[i] += weight[static_cast<size_t>(j)] / sum * v[i];
+    const double p = weight[static_cast<size_t>(j)] / sum;
+    for (int64_t i = 0; i < e; ++i) x.out[i] += p * v[i];
   }
 }
 

@@ -103,6 +103,7 @@ TEST_F(SandboxRuns, SeveralFromSeveralThreads) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(right, 48);
+  EXPECT_EQ(prctl(PR_GET_DUMPABLE), 1) << "this process may leave a core as before";
 }
 
 // Limits hold for each run alone: others that use theirs up do not take from it.

@@ -104,6 +104,32 @@ TEST(TaskLibrary, WrongFilesAreNamed) {
   EXPECT_NE(message_of([&] { TaskLibrary(circle.path()); }).find("include: more than"), std::string::npos);
 }
 
+// docs/tasks.md shows how a medical, a legal and a scientific set are added: its files are good, and ask what it says.
+TEST(TaskLibrary, TheExamplesOfTheManualWork) {
+  const TempDir tasks, data;
+  const std::string manual = test::slurp(HLAT_SOURCE_DIR "/docs/tasks.md");
+  int count = 0;
+  for (size_t at = manual.find("```yaml\n"); at != std::string::npos; at = manual.find("```yaml\n", at + 1)) {
+    const size_t begin = at + 8;
+    tasks.write(std::to_string(count++) + ".yaml", manual.substr(begin, manual.find("```", begin) - begin));
+  }
+  EXPECT_EQ(count, 3);
+  TaskLibrary library(tasks.path());
+  const auto found = library.find({"medqa", "clauses", "mmlu_physics"});
+  std::filesystem::create_directory(data.path("medqa"));
+  const std::string record = R"({"stem": "A patient with ...", "options": {"A": "Aspirin", "B": "Heparin", "C": "Warfarin"}, "key": "B"})";
+  data.write("medqa/test.jsonl", record);
+  std::string shots;
+  for (int i = 0; i < 3; ++i) shots += R"({"stem": "s)" + std::to_string(i) + R"(", "options": {"A": "x", "B": "y"}, "key": "A"})" + "\n";
+  data.write("medqa/train.jsonl", shots);
+  const Example example = found[0]->examples("medqa", {.data = data.path()}).at(0);
+  const std::string& context = example.requests[0].context;
+  EXPECT_TRUE(context.starts_with("The following are questions of a medical examination.\n\nQuestion: s")) << context;
+  EXPECT_TRUE(context.ends_with("Answer: x\n\nQuestion: A patient with ...\nAnswer:")) << context;
+  EXPECT_EQ(example.requests[1].continuation, " Heparin");
+  EXPECT_EQ(found[0]->judge(example, std::vector<Answer>(3)).target, "1");
+}
+
 TEST(TaskLibrary, TheListHasSizesMissingDataAndBrokenFiles) {
   const TempDir data, tasks;
   tasks.write("a.yaml", kMine);

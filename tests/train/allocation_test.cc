@@ -81,7 +81,7 @@ TEST(Allocations, ADryRunNamesTheArgumentsOfTheRun) {
     Memory measured;
     NullDevice nothing;
     Noting<NullOps> null(measured[Purpose::temp]);
-    Executor dry(config, f64_precision(), mesh, measured, null, nothing, ParamUse::training);
+    Executor dry(config, f64_precision(), mesh, measured, null, null, nothing, ParamUse::training);
     null.ids.clear();
     TrainStep(dry).run(1, 0, nullptr);
 

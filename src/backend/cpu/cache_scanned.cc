@@ -7,22 +7,23 @@ namespace hlat {
 namespace {
 
 constexpr int64_t kPartKeys = 512;
-constexpr int64_t kScansAtOnce = 2;  // for each thread: with as many, threads need not share them
+constexpr int64_t kScansAtOnce = 2;  // blocks of scans for each thread: with as many, threads need not share them
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Where things lie in scratch, in floats.
 struct ScanLayout {
-  int64_t state, parts, shared_scans, shared, work, work_each, total;
+  int64_t block, state, parts, shared_scans, shared, work, work_each, total;
 
   ScanLayout(const CacheShape& s, const CpuKernels& k, int threads) {
     const int64_t rows = std::min(kTile, std::min(s.max_queries, kFewQueries) * (s.heads / s.kv_heads));
     state = 2 * kScanStats + rows * padded_head(s.head_dim);
     parts = ceil_div(s.max_keys, kPartKeys);
-    shared_scans = kScansAtOnce * threads;
+    block = s.kv_heads;
+    shared_scans = kScansAtOnce * threads * block;
     shared = 0;
     work = parts > 1 ? shared_scans * parts * state : 0;
-    work_each = (2 * state + kPartKeys + k.key_scan_work(rows, s.head_dim) + 15) / 16 * 16;
+    work_each = ((block + 1) * state + kPartKeys + k.key_scan_work(rows, s.head_dim) + 15) / 16 * 16;
     total = work + work_each * threads;
   }
 };
@@ -63,15 +64,19 @@ class ScannedAttention {
 };
 
 void ScannedAttention::run_each(std::span<const Scan> scans) const {
-  call_.threads.items(static_cast<int64_t>(scans.size()), [&](int64_t i, int thread) {
-    const Scan& scan = scans[static_cast<size_t>(i)];
-    const State sum(work(thread)), part(work(thread) + lay_.state);
-    scan_part(sum, scan, 0, thread);
-    for (int64_t p = 1; p < scan.parts(); ++p) {
-      scan_part(part, scan, p, thread);
-      merge(sum, part, scan);
-    }
-    finish(sum, scan);
+  const auto count = static_cast<int64_t>(scans.size());
+  call_.threads.items(ceil_div(count, lay_.block), [&](int64_t item, int thread) {
+    const auto block =
+        scans.subspan(static_cast<size_t>(item * lay_.block), static_cast<size_t>(std::min(lay_.block, count - item * lay_.block)));
+    const auto sum = [&](size_t i) { return State(work(thread) + static_cast<int64_t>(i + 1) * lay_.state); };
+    const State part(work(thread));
+    for (int64_t p = 0; p < lay_.parts; ++p)
+      for (size_t i = 0; i < block.size(); ++i) {
+        if (p >= block[i].parts()) continue;
+        scan_part(p == 0 ? sum(i) : part, block[i], p, thread);
+        if (p > 0) merge(sum(i), part, block[i]);
+      }
+    for (size_t i = 0; i < block.size(); ++i) finish(sum(i), block[i]);
   });
 }
 
@@ -79,7 +84,7 @@ void ScannedAttention::run_shared(std::span<const Scan> scans) const {
   const auto count = static_cast<int64_t>(scans.size());
   const auto state = [&](int64_t i, int64_t part) { return State(call_.scratch + lay_.shared + (i * lay_.parts + part) * lay_.state); };
   call_.threads.items(count * lay_.parts, [&](int64_t item, int thread) {
-    const int64_t i = item / lay_.parts, part = item % lay_.parts;
+    const int64_t part = item / count, i = item % count;
     const Scan& scan = scans[static_cast<size_t>(i)];
     if (part < scan.parts()) scan_part(state(i, part), scan, part, thread);
   });
@@ -92,7 +97,7 @@ void ScannedAttention::run_shared(std::span<const Scan> scans) const {
 
 void ScannedAttention::scan_part(State to, const Scan& scan, int64_t part, int thread) const {
   const KvSegment& g = *scan.segment;
-  float* after_states = work(thread) + 2 * lay_.state;
+  float* after_states = work(thread) + (lay_.block + 1) * lay_.state;
   auto* slots = reinterpret_cast<int32_t*>(after_states);
   const int64_t first = part * kPartKeys;
   KeyScanArgs args{};

@@ -19,6 +19,12 @@ size_t block_size(size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * k
 
 }  // namespace
 
+std::unique_ptr<Ops> CpuBackend::make_inference_ops(Region& temp) {
+  CpuOptions options = options_;
+  options.few_rows = true;
+  return std::make_unique<CpuOps>(temp, options);
+}
+
 CpuDevice::~CpuDevice() {
   for (const auto& [p, bytes] : blocks_) munmap(p, bytes);
 }

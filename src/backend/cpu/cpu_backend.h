@@ -27,6 +27,7 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(CpuOptions options) : options_(std::move(options)) {}
   Device& device() override { return device_; }
   std::unique_ptr<Ops> make_ops(Region& temp) override { return std::make_unique<CpuOps>(temp, options_); }
+  std::unique_ptr<Ops> make_inference_ops(Region& temp) override;
   std::string describe() const override;
   // What the bits follow from on a CPU: instruction sets, and the number of threads, by which oneDNN may cut a product. Another record is
   // told and changes nothing: the config and the machine decide.

@@ -22,7 +22,7 @@ CpuOps::CpuOps(Region& temp, const CpuOptions& options)
     : Ops(temp),
       kernels_(select_kernels(options.isa)),
       threads_(options.threads),
-      matmul_(std::make_unique<CpuMatmul>(kernels_, threads_, has_native_bf16())) {
+      matmul_(std::make_unique<CpuMatmul>(kernels_, threads_, has_native_bf16(), options.few_rows)) {
   omp_set_num_threads(threads_.count());  // oneDNN asks OpenMP
 }
 

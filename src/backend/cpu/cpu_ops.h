@@ -16,6 +16,7 @@ struct CpuOptions {
   int threads = 1;
   std::string isa = "auto";
   std::string why_not_gpu = {};  // for the log, where GPUs are there and cannot be used
+  bool few_rows = false;         // products of few rows have a way of their own: for inference, whose bits no training run depends on
 };
 
 class CpuOps final : public Ops {

@@ -52,8 +52,8 @@ struct CpuMatmul::Library {
   }
 };
 
-CpuMatmul::CpuMatmul(const CpuKernels& kernels, const Threads& threads, bool native_bf16)
-    : kernels_(kernels), threads_(threads), native_bf16_(native_bf16), library_(std::make_unique<Library>()) {}
+CpuMatmul::CpuMatmul(const CpuKernels& kernels, const Threads& threads, bool native_bf16, bool few_rows)
+    : kernels_(kernels), threads_(threads), native_bf16_(native_bf16), few_rows_(few_rows), library_(std::make_unique<Library>()) {}
 
 CpuMatmul::~CpuMatmul() = default;
 
@@ -72,8 +72,11 @@ void sgemm(const Tensor& c, const Tensor& a, const Tensor& b, const MatmulShape&
 
 }  // namespace
 
+// Packing W would cost more than the product.
+bool CpuMatmul::has_few_rows(const MatmulShape& s) const { return few_rows_ && s.m <= kFewRows && !s.trans_a && s.trans_b; }
+
 size_t CpuMatmul::scratch(const MatmulShape& s) const {
-  if (s.a == DType::f32 || s.m == 0 || s.n == 0 || s.k == 0) return 0;
+  if (s.a == DType::f32 || has_few_rows(s) || s.m == 0 || s.n == 0 || s.k == 0) return 0;
   if (kernels_.gemm_block != nullptr) return amx_matmul_scratch(s, threads_.count());
   if (native_bf16_) return aligned(library_->get(s, dense_lda(s), dense_ldb(s), s.n).scratch.get_size());
   return f32_bytes(s.m, s.k) + f32_bytes(s.k, s.n) + (s.c == DType::bf16 ? f32_bytes(s.m, s.n) : 0);
@@ -90,7 +93,9 @@ Tensor CpuMatmul::widened(Tensor t, std::byte*& cursor) const {
 
 void CpuMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) {
   if (s.m == 0 || s.n == 0) return;
-  if (s.a == DType::f32)
+  if (has_few_rows(s))
+    run_few_rows(c, a, b, s);
+  else if (s.a == DType::f32)
     sgemm(c, a, b, s);
   else if (kernels_.gemm_block != nullptr && s.k > 0)
     amx_matmul(kernels_, threads_, c, a, b, s, scratch);
@@ -98,6 +103,25 @@ void CpuMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor s
     run_native(c, a, b, s, scratch);
   else
     run_widened(c, a, b, s, scratch);
+}
+
+void CpuMatmul::run_few_rows(Tensor c, Tensor a, Tensor b, const MatmulShape& s) const {
+  constexpr int64_t kGrain = 65536;  // elements of W for a thread
+  threads_.ranges(s.n, std::max<int64_t>(1, kGrain / std::max<int64_t>(s.k, 1)), [&](int64_t begin, int64_t end) {
+    RowProductArgs args{};
+    args.x = a.data;
+    args.w = static_cast<std::byte*>(b.data) + begin * b.stride[0] * static_cast<int64_t>(size_of(s.b));
+    args.x_row = a.stride[0];
+    args.w_row = b.stride[0];
+    args.rows = s.m;
+    args.columns = end - begin;
+    args.k = s.k;
+    args.c = static_cast<std::byte*>(c.data) + begin * static_cast<int64_t>(size_of(s.c));
+    args.c_row = c.stride[0];
+    args.c_bf16 = s.c == DType::bf16;
+    args.accumulate = s.accumulate;
+    kernels_.row_product[s.a == DType::bf16 ? 1 : 0](args);
+  });
 }
 
 void CpuMatmul::run_native(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) {

@@ -1,49 +1,40 @@
-// The largest logit of a row and where it stands: one block per row, every logit read once. Equal logits: the lowest index, so the order
-// of the fold does not matter. A NaN is never the largest; a row of nothing else gives its first index and NaN.
+// The largest logit of a row and where it stands: one block per row, every logit read once. A candidate is one number, the logit's order
+// above the complement of its index, so the largest number is what is looked for and the order of the fold does not matter.
 #include "backend/cuda/device.cuh"
 
 namespace hlat {
 
 namespace {
 
-struct Best {
-  float value;
-  int index;  // kNone: nothing yet
-};
-constexpr int kNone = 0x7fffffff;
-
-__device__ void take(Best& best, float value, int index) {
-  if (value > best.value || (value == best.value && index < best.index)) best = {value, index};
+// Numbers in the order of floats, NaN above all; both zeros are one.
+__device__ uint32_t order_of(float x) {
+  if (x != x) return 0xffffffffu;
+  const uint32_t bits = __float_as_uint(x + 0.0f);
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
-
-__device__ void fold_warp(Best& best) {
-#pragma unroll
-  for (int d = kWarp / 2; d > 0; d /= 2)
-    take(best, __shfl_xor_sync(0xffffffffu, best.value, d), __shfl_xor_sync(0xffffffffu, best.index, d));
+__device__ float value_of(uint32_t order) {
+  return order == 0xffffffffu ? NAN : __uint_as_float((order & 0x80000000u) != 0 ? order & 0x7fffffffu : ~order);
 }
 
 template <class T, int N>
 __global__ void argmax_kernel(int32_t* ids, float* values, const T* logits, int64_t width, int64_t first) {
-  __shared__ Best shared[kWarp];
+  __shared__ unsigned long long shared[kWarp];
   const T* x = logits + blockIdx.x * width;
-  Best best{-INFINITY, kNone};
+  unsigned long long best = 0;
 #pragma unroll 4
   for (int64_t i = int64_t{threadIdx.x} * N; i < width; i += int64_t{blockDim.x} * N) {
     float v[N];
     load(v, x + i);
 #pragma unroll
-    for (int j = 0; j < N; ++j) take(best, v[j], static_cast<int>(i) + j);
+    for (int j = 0; j < N; ++j) {
+      const uint32_t index = static_cast<uint32_t>(i) + j;
+      best = max(best, static_cast<unsigned long long>(order_of(v[j])) << 32 | ~index);
+    }
   }
-  fold_warp(best);
-  if (threadIdx.x % kWarp == 0) shared[threadIdx.x / kWarp] = best;
-  __syncthreads();
-  if (threadIdx.x >= kWarp) return;
-  best = threadIdx.x < blockDim.x / kWarp ? shared[threadIdx.x] : Best{-INFINITY, kNone};
-  fold_warp(best);
+  best = block_fold(best, 0ULL, shared, [](unsigned long long a, unsigned long long b) { return max(a, b); });
   if (threadIdx.x != 0) return;
-  const bool none = best.index == kNone;
-  ids[blockIdx.x] = static_cast<int32_t>(first + (none ? 0 : best.index));
-  values[blockIdx.x] = none ? NAN : best.value;
+  ids[blockIdx.x] = static_cast<int32_t>(first + ~static_cast<uint32_t>(best));
+  values[blockIdx.x] = value_of(static_cast<uint32_t>(best >> 32));
 }
 
 }  // namespace

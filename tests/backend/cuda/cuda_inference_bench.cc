@@ -154,7 +154,7 @@ void run(bool attention, bool matmul) {
   if (attention)
     for (const CacheCase& c : {CacheCase{"generation", 1, 1, 256, 0, 1, 32, 32},
                                {"generation", 1, 1, 4096, 0, 1, 32, 32},
-                               {"generation", 32, 1, 256, 0, 1, 32, 32},
+                               {"generation", 32, 1, 192, 0, 1, 32, 32},
                                {"generation", 32, 1, 4096, 0, 1, 32, 32},
                                {"generation", 32, 1, 4096, 0, 1, 32, 8},
                                {"scoring", 16, 512, 512, 0, 1, 32, 32},

@@ -1,10 +1,10 @@
-// Attention of queries over keys and values in a cache, on CUDA. Who computes a call follows from its shape alone:
+// Attention of queries over keys and values in a cache, on CUDA. Who computes a segment follows from the shape and from its own number of
+// queries, so that its bits do not depend on the others of the call:
+//   few queries: cache_attention_few.cu; where all segments are such, a block per chunk of keys, whose parts are then folded in order
 //   many queries, bf16, head sizes 64 and 128: tiles of queries on tensor cores (cache_attention_mma.cu)
-//   few queries: a block per chunk of keys, whose parts are then merged in order (cache_attention_few.cu)
-//   all else, up to head size 256: the same kernel with one chunk
+//   many queries else, up to head size 256: the first kernel, without chunks
 // Counts and lengths are read from the segments, on the device: max_queries and max_keys only bound the grids, so a recorded call serves
-// any lengths up to them. No atomics: the bits of a query follow from its segment and from which kernel computes the call.
-// Plain types, as the attention kernels have.
+// any lengths up to them. No atomics. Plain types, as the attention kernels have.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,6 +25,7 @@ struct CacheAttention {
 };
 
 inline constexpr int64_t kCacheAttentionMaxHead = 256;
+inline constexpr int kFewQueries = 8;  // of a segment, at most
 
 // Bytes of scratch.
 size_t cache_attention_parts(int64_t tokens, int64_t heads, int64_t head_dim, int64_t max_queries, int64_t max_keys);

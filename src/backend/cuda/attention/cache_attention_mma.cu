@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(32 * kWarps, 2) cache_forward(CacheAttention s
   extern __shared__ __align__(16) unsigned char shared[];
   bf16 *q = reinterpret_cast<bf16*>(shared), *stages = q + 16 * kWarps * kPitch;
   const CacheRows at(s, 16 * kWarps);
-  if (at.first >= at.rows) return;
+  if (at.segment.count <= kFewQueries || at.first >= at.rows) return;
   const int end = at.seen(at.first + 16 * kWarps - 1);  // of the keys that any row sees
   const int mine = at.first + 16 * warp(), row = mine + lane() / 4;
   const int seen[2] = {at.seen(row), at.seen(row + 8)}, least = at.seen(mine), most = mine < at.rows ? at.seen(mine + 15) : 0;
