@@ -1,7 +1,12 @@
 // hlat generate as a user runs it: the known text of stories260K where this machine has its weights, and a model of the embedded corpus.
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -27,6 +32,50 @@ std::vector<Json> json_lines(const std::string& text) {
   for (std::string line; std::getline(in, line);) all.push_back(Json::parse(line));
   return all;
 }
+
+// hlat in a terminal of its own.
+class Terminal {
+ public:
+  explicit Terminal(Words words) {
+    pid_ = forkpty(&fd_, nullptr, nullptr, nullptr);
+    if (pid_ != 0) return;
+    words.insert(words.begin(), HLAT_BINARY);
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    execv(HLAT_BINARY, argv.data());
+    _exit(127);
+  }
+  ~Terminal() { close(fd_); }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  void type(const std::string& keys) const { EXPECT_EQ(write(fd_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size())); }
+
+  // What is shown until `text` is there; empty: until the program ends.
+  std::string shown_until(const std::string& text) {
+    std::string shown;
+    std::array<char, 256> buffer{};
+    constexpr int kLimit = 60000;  // milliseconds without a word
+    pollfd ready{.fd = fd_, .events = POLLIN, .revents = 0};
+    while (text.empty() || shown.find(text) == std::string::npos) {
+      if (poll(&ready, 1, kLimit) <= 0) return shown + "[nothing more came]";
+      const ssize_t got = read(fd_, buffer.data(), buffer.size());
+      if (got <= 0) break;  // a terminal whose program has ended gives an error
+      shown.append(buffer.data(), static_cast<size_t>(got));
+    }
+    return shown;
+  }
+  int exit_code() const {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  int fd_ = -1;
+  pid_t pid_ = 0;
+};
 
 // A model of the embedded corpus after a few steps: it writes something.
 class CliGenerate : public testing::Test {
@@ -138,6 +187,37 @@ TEST_F(CliGenerate, APromptThatIsTooLongIsCutOnTheLeftAndThatIsTold) {
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_NE(r.err.find("the prompt is longer than the model can read: "), std::string::npos) << r.err;
   EXPECT_NE(r.err.find("4 tokens in "), std::string::npos) << r.err;
+}
+
+TEST_F(CliGenerate, InATerminalALineGoesInAndATextComesOutUntilCtrlD) {
+  const std::string text = object({"--prompt", "the cat", "--max-tokens", "6"})["text"];
+  Terminal terminal({"generate", "--checkpoint", run(), "device.backend=cpu", "--max-tokens", "6"});
+  const std::string hint = terminal.shown_until("> ");
+  EXPECT_TRUE(hint.ends_with("\na line and Enter: the model goes on from it; Ctrl-D ends\r\n> ")) << hint;
+  terminal.type("the cat\n");
+  EXPECT_EQ(terminal.shown_until("> "), "the cat\r\n" + text + "\r\n> ");
+  terminal.type("the xylophone\n");
+  const std::string word = terminal.shown_until("> ");
+  EXPECT_NE(word.find("'xylophone'"), std::string::npos) << word << ": and it goes on";
+  terminal.type("\x04");
+  EXPECT_NE(terminal.shown_until("").find("6 tokens in "), std::string::npos);
+  EXPECT_EQ(terminal.exit_code(), 0);
+}
+
+TEST_F(CliGenerate, CtrlCEndsATextBehindATokenAndALineThatIsTyped) {
+  Terminal writes(
+      {"generate", "--checkpoint", run(), "device.backend=cpu", "--prompt", "the cat", "--max-length", "30000", "--max-tokens", "29000"});
+  writes.shown_until("\n");
+  writes.shown_until(" ");
+  writes.type("\x03");
+  const std::string end = writes.shown_until("");
+  EXPECT_NE(end.find("\r\nhlat: SIGINT\r\n"), std::string::npos) << "a token may come after it";
+  EXPECT_EQ(writes.exit_code(), 130);
+  Terminal waits({"generate", "--checkpoint", run(), "device.backend=cpu"});
+  waits.shown_until("> ");
+  waits.type("\x03");
+  EXPECT_TRUE(waits.shown_until("").ends_with("\r\nhlat: SIGINT\r\n"));
+  EXPECT_EQ(waits.exit_code(), 130);
 }
 
 TEST_F(CliGenerate, WrongInputsAreNamed) {
