@@ -19,6 +19,9 @@
 #include "base/error.h"
 #include "sandbox/syscall_filter.h"
 
+// The C library's clone by its other name: ThreadSanitizer takes every `clone` for a fork that copies memory.
+extern "C" int __clone(int (*run)(void*), void* stack, int flags, void* argument, ...);
+
 namespace hlat::sandbox {
 namespace {
 
@@ -140,8 +143,8 @@ Descriptor open_process(pid_t id) {
 pid_t clone_into(Confinement& confinement, pid_t& id) {
   std::vector<std::byte> stack(kStack);
   const SignalsBlocked blocked;
-  return clone(confine, stack.data() + stack.size(), kNamespaces | CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD, &confinement,
-               &id);
+  return __clone(confine, stack.data() + stack.size(), kNamespaces | CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD, &confinement,
+                 &id);
 }
 
 }  // namespace

@@ -215,6 +215,7 @@ attempt('posix queue', lambda: system({mq_open}, b'queue', 0o102, 0o600, 0))
 }
 
 TEST_F(HostileProcesses, SurvivesItsCaller) {
+  if (!kCopiesCanRun) GTEST_SKIP() << "the thread sanitizer forbids threads in a copy of the process";
   const std::string program = fmt::format(R"(
 import ctypes, os, signal
 libc = ctypes.CDLL(None)

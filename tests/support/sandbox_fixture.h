@@ -42,6 +42,13 @@ bool happens(const std::function<bool()>& condition);
 // Processes of the machine with this word in their command line.
 int processes_with(const std::string& word);
 
+// ThreadSanitizer forbids threads in a copy of the process, and a run needs one.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kCopiesCanRun = false;
+#else
+constexpr bool kCopiesCanRun = true;
+#endif
+
 // In a copy of this process, so that it may give up what the test still needs. The exit status: what `body` returns.
 int in_child(const std::function<int()>& body);
 
