@@ -91,7 +91,7 @@ def openbookqa():
 def nq_open():
     data = jsonl("nq_open/NQ-open.dev.jsonl")
     pool = jsonl("nq_open/NQ-open.efficientqa.dev.1.1.jsonl")
-    for d, shots in zip(data, drawn(pool, 5, data)):
+    for d, shots in zip(data, drawn(pool, 5, data, same_pool=True)):
         head = "".join(f"Q: {s['question']}?\nA: {s['answer'][0]}\n" for s in shots)
         yield "", f"Answer these questions:\n\n{head}Q: {d['question']}?\nA:", [""], d["answer"][0]
 

@@ -167,6 +167,7 @@ Config unlike_defaults() {
   c.model.rope_factor = 7.0 / 3;
   c.checkpoint.minutes = 7.0 / 3;
   c.checkpoint.staging_mb = 64;
+  c.eval.cache_tokens = 4096;
   // What the rules between the keys of items ask for.
   c.data.validation = 0.25;
   c.data.validate_rows = 4;
