@@ -71,7 +71,7 @@ KvPasses::KvPasses(Executor& executor, const KvLimits& limits) : executor_(execu
     last = last || chunk.last;
     for (int64_t layer = chunk.layers.begin; layer < chunk.layers.begin + chunk.layers.count; ++layer)  // one more slot, for padding
       kv_.layers[static_cast<size_t>(layer)] = executor.memory()[Purpose::saved].alloc(act, {limits.slots + 1, kv_.shape.cache_width()},
-                                                                                       fmt::format("block {} keys and values", layer));
+                                                                                       fmt::format("block {} {}", layer, kKeysAndValues));
   }
   Region& io = executor.memory()[Purpose::io];
   words_ = io.alloc(DType::i32, {3 * limits.tokens + 2 * limits.asked + limits.segments * kKvSegment}, "tokens of a pass");

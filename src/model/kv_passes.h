@@ -8,11 +8,14 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "model/executor.h"
 
 namespace hlat {
+
+inline constexpr std::string_view kKeysAndValues = "keys and values";  // ends the label of each layer's cache
 
 // What is reserved, once: part of the plan.
 struct KvLimits {

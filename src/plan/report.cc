@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "model/kv_passes.h"
 #include "parallel/mesh.h"
 #include "plan/save_plan.h"
 
@@ -66,6 +67,15 @@ std::string host_text(const HostLines& lines) {
   return s + "\n";
 }
 
+// What evaluation keeps besides, where there is any.
+std::string cache_text(const Config& config, const MemoryPlan& memory) {
+  size_t bytes = 0;
+  for (const RegionEntry& e : memory.peak[static_cast<size_t>(Purpose::saved)])
+    if (e.label.ends_with(kKeysAndValues)) bytes += e.bytes;
+  if (bytes == 0) return {};
+  return fmt::format("of region saved, keys and values for evaluation: {} for {} tokens\n", format_bytes(bytes), kv_limits(config).slots);
+}
+
 // One rank of each pipeline stage.
 std::string stage_table(const std::vector<RankPlan>& stages) {
   std::string s = fmt::format("{:<6}", "stage");
@@ -122,6 +132,7 @@ std::string plan_table(const Config& config, const std::vector<RankPlan>& stages
   s += "\n";
   if (stages.size() > 1) s += stage_table(stages);
   s += region_table(plan, stages.size() > 1);
+  s += cache_text(config, plan.memory);
   s += host_text(fit.lines(config, plan));
   s += save_text(save_plan(config, plan, fit));
   s += "\nlargest entries at the peak\n";

@@ -54,6 +54,8 @@ void LoopTasks::check_tasks() {
       problems += fmt::format("\neval.tasks: {} needs {}, which is not in eval.data = {}", info.name, file, config_.eval.data);
   }
   if (!problems.empty()) throw UsageError(problems.substr(1));
+  for (const Task* task : tasks_)
+    for (const std::string& subtask : task->subtasks(options_.tasks)) task->examples(subtask, options_.tasks);  // broken ones are named now
 }
 
 bool LoopTasks::due(int64_t step) const {

@@ -18,8 +18,8 @@ namespace hlat {
 
 class LoopTasks {
  public:
-  // Collective over `world`, before anything is written. UsageError on all ranks where a task is unknown, its data missing, or where it
-  // runs programs, which a training run does not.
+  // Collective over `world`, before anything is written. UsageError on all ranks where a task is unknown, its data missing or broken, or
+  // where it runs programs, which a training run does not.
   LoopTasks(const Config& config, Comm& world);
 
   // Before the first step, when there are weights: takes the planned memory, and makes the largest passes once, so that memory in use is

@@ -17,14 +17,15 @@ using nlohmann::json;
 class LoopEval : public testing::Test {
  protected:
   LoopEval() {
+    for (const char* folder : {"data", "tasks"}) std::filesystem::create_directory(dir_.path(folder));
     // Continuations of stories of the embedded corpus's words: choices of one word and of several, and texts to go on with.
     dir_.write("data/pairs.jsonl",
-               "{\"start\": \"the cat\", \"right\": \"was happy\", \"wrong\": \"happy was\"}\n"
-               "{\"start\": \"one day the\", \"right\": \"dog\", \"wrong\": \"and\"}\n"
-               "{\"start\": \"the dog\", \"right\": \"was\", \"wrong\": \"the\"}\n");
+               "{\"start\": \"the fox\", \"right\": \"yelped happy\", \"wrong\": \"happy forest\"}\n"
+               "{\"start\": \"Lily Tom the\", \"right\": \"fox\", \"wrong\": \"red\"}\n"
+               "{\"start\": \"the owl\", \"right\": \"hooted\", \"wrong\": \"owl\"}\n");
     dir_.write("tasks/pairs.yaml",
                "task: pairs\ntitle: pairs\ngroup: own\nversion: 1\nkind: choice\ndata: {file: pairs.jsonl}\n"
-               "prompt: \"{{ start }}\"\nchoices: [\"{{ right }}\", \"{{ wrong }}\"]\ngold: 0\nmetrics: [acc, acc_norm]\n");
+               "prompt: \"{{ start }}\"\nchoices: [\"{{ right }}\", \"{{ wrong }}\"]\ngold: \"{{ 0 }}\"\nmetrics: [acc, acc_norm]\n");
     dir_.write("tasks/goes_on.yaml",
                "task: goes_on\ntitle: goes on\ngroup: own\nversion: 1\nkind: generate\ndata: {file: pairs.jsonl}\n"
                "prompt: \"{{ start }}\"\ntarget: \"{{ right }}\"\ngenerate: {max_tokens: 4}\nmetrics: [exact_match]\n");
@@ -42,11 +43,10 @@ class LoopEval : public testing::Test {
     args.insert(args.end(), more.begin(), more.end());
     return run_binary(args);
   }
-  std::vector<std::string> with_tasks(std::vector<std::string> more) const {
-    for (const std::string& word :
-         {std::string("eval.tasks=pairs,goes_on"), "eval.data=" + dir_.path("data"), "eval.task_dir=" + dir_.path("tasks")})
-      more.push_back(word);
-    return more;
+  std::vector<std::string> with_tasks(const std::vector<std::string>& more) const {
+    std::vector<std::string> words = {"eval.tasks=pairs,goes_on", "eval.data=" + dir_.path("data"), "eval.task_dir=" + dir_.path("tasks")};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
   }
   std::vector<json> metrics(const std::string& run) const {
     std::vector<json> lines;
@@ -81,7 +81,7 @@ TEST_F(LoopEval, TheCacheIsALineOfThePlanAndTheRunUsesIt) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   std::ifstream in(dir_.path("evaluated/log.txt"));
   const std::string log((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  EXPECT_NE(log.find("keys and values"), std::string::npos) << log;
+  EXPECT_NE(log.find("keys and values for evaluation: "), std::string::npos) << log;
   EXPECT_NE(log.find("memory used equals the plan"), std::string::npos) << log;
   int evaluated = 0;
   for (const json& line : metrics("evaluated")) evaluated += line.contains("eval/pairs/acc_norm") ? 1 : 0;
@@ -98,13 +98,11 @@ TEST_F(LoopEval, WhatIsMissingIsToldBeforeAnythingIsWritten) {
   refused({"eval.every=2"}, "needs eval.tasks");
   refused({"eval.every=2", "eval.tasks=pairs"}, "needs eval.data");
   refused(with_tasks({"eval.every=2", "eval.data=nowhere"}), "eval.data");
-  std::vector<std::string> unknown = with_tasks({"eval.every=2"});
-  unknown.emplace_back("eval.tasks=pears");
-  refused(unknown, "pairs");
-  std::vector<std::string> code = with_tasks({"eval.every=2"});
-  code.emplace_back("eval.tasks=humaneval");
-  refused(code, "humaneval");
+  refused(with_tasks({"eval.every=2", "eval.tasks=pears"}), "pairs");
+  refused(with_tasks({"eval.every=2", "eval.tasks=humaneval"}), "humaneval runs programs");
   refused(with_tasks({"eval.every=2", "eval.cache_tokens=31"}), "train.seq_len");
+  dir_.write("data/pairs.jsonl", "{\"start\": \"the fox\", \"right\": \"yelped\"}\n");
+  refused(with_tasks({"eval.every=2"}), "pairs.jsonl:1");
 }
 
 }  // namespace
