@@ -15,7 +15,8 @@ std::string error_text(const MetricResult& metric);  // empty: not known
 // The paper's table: groups with their tasks below them.
 std::string results_text(const Results& results);
 
-// Each model a line, each group a column, and the tasks of Code, truth and bias and LM columns of their own, as tables II and V have them. `before`: columns of the caller's, by model.
+// Each model a line, each group a column, and the tasks of Code, truth and bias and LM columns of their own, as tables II and V have them.
+// `before`: columns of the caller's, by model.
 std::string models_text(const std::vector<Results>& models, const std::vector<std::string>& names, const std::string& alignment,
                         const std::vector<std::vector<std::string>>& before);
 
