@@ -104,8 +104,12 @@ TEST_P(OpsCache, AppendIsRopeAndCopy) {
       ops.rope(rotated, table, a, 1);
       ops.cache_append(cache, qkv, table, positions, slots, s);
     });
-    EXPECT_TRUE(same_bits(qkv, rotated)) << name_of(dtype);
-    EXPECT_TRUE(same_bits(cache.rows(11, 11 + a.seq), cache_of(memory_, rotated, s))) << name_of(dtype);
+    // The compiler of the GPU's kernels contracts sums and products as it likes: in f32 the last bit may differ.
+    const bool exact = dtype == DType::bf16 || GetParam().name != "cuda";
+    EXPECT_TRUE(!exact || same_bits(qkv, rotated)) << name_of(dtype);
+    for (int64_t e = 0; e < qkv.numel(); ++e)
+      ASSERT_NEAR(load_f64(qkv, e), load_f64(rotated, e), 1e-6) << name_of(dtype) << ", element " << e;
+    EXPECT_TRUE(same_bits(cache.rows(11, 11 + a.seq), cache_of(memory_, qkv, s))) << name_of(dtype);
     EXPECT_TRUE(same_bits(cache.rows(0, 11), before.rows(0, 11)));
     EXPECT_TRUE(same_bits(cache.rows(11 + a.seq, a.seq + 20), before.rows(11 + a.seq, a.seq + 20)));
   }

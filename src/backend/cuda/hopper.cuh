@@ -1,5 +1,5 @@
 // Words for what Hopper (sm_90a) has beyond earlier GPUs: products of whole warpgroups from shared memory (wgmma), copies of tiles by a
-// unit of their own (TMA, "bulk"), barriers that count the bytes of such copies, and clusters of blocks.
+// unit of their own (TMA, "bulk"), and barriers that count the bytes of such copies.
 //
 // Tiles in shared memory have rows of 64 bf16, 128 bytes, whose eight 16-byte pieces are exchanged by the row: piece p of row r lies at
 // p ^ (r % 8). TMA writes them so, wgmma reads them so, and neither meets a bank twice. A tile starts at a multiple of 1024 bytes.
@@ -64,37 +64,6 @@ __device__ inline void warpgroup_sync(int which) { asm volatile("bar.sync %0, 12
 __device__ inline void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // What this thread has seen of global memory comes before its next copies.
 __device__ inline void publish_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
-
-// ---- clusters: blocks that run at the same time and can read each other's shared memory
-
-__device__ inline uint32_t cluster_rank() {
-  uint32_t rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-__device__ inline uint32_t cluster_size() {
-  uint32_t size;
-  asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
-  return size;
-}
-// All threads of all blocks of the cluster wait for each other, and then see what the others wrote before.
-__device__ inline void cluster_sync() {
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-// Before a block ends whose shared memory others read: they have.
-__device__ inline void cluster_leave() {
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
-}
-// A number in the shared memory of another block, at the place that `address` names here.
-__device__ inline float load_remote(uint32_t address, uint32_t rank) {
-  uint32_t remote;
-  float x;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
-  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(remote) : "memory");
-  return x;
-}
 
 // ---- copies
 

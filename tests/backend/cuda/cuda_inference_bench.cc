@@ -7,7 +7,6 @@
 
 #include "backend/cuda/attention/cache_attention.h"
 #include "backend/cuda/gpu_case.h"
-#include "backend/cuda/matmul/matmul_few_rows.h"
 #include "backend/cuda/matmul/matmul_problem.h"
 
 namespace hlat {
@@ -76,17 +75,6 @@ void bench_matmul(Bench& bench, int64_t n, int64_t k) {
     const Tensor a = own.matrix(DType::bf16, m, k), c = own.matrix(DType::bf16, m, n), scratch = own.bytes(size_t{32} << 20);
     bench.gpu().refill(a, 2);
     const double read = static_cast<double>(bytes) + product({m, k + n, 2}), flops = product({2, m, n, k});
-    const auto name = [&](const char* by) { return fmt::format("{} x {} x {}, {}", m, n, k, by); };
-    const auto few = [&](const char* by, auto kernel) {
-      const double seconds = bench.time(calls, [&](int i) {
-        HLAT_CUDA(kernel(bench.gpu().stream(), FewRowsMatmul{c.data, nullptr, a.data, bench.piece(i, bytes), m, n, k, n, k, k, true}));
-      });
-      bench.row(name(by), seconds, read, flops);
-    };
-    const bool clusters = hopper_few_rows_takes({c.data, nullptr, a.data, bench.piece(0, bytes), m, n, k, n, k, k, true});
-    if (m <= kFewRows) few("few rows", few_rows_matmul);
-    if (m >= 8 && clusters) few("few rows, clusters", hopper_few_rows);
-    if (m == 2 || m == 4) continue;
     const MatmulShape s{m, n, k, false, true, false, DType::bf16, DType::bf16, DType::bf16};
     MatmulOperands x{c, a, Tensor::contiguous(bench.piece(0, bytes), DType::bf16, {n, k}), scratch.data, scratch.bytes()};
     const MatmulProblem problem(handle, bench.gpu().stream(), s, x);
@@ -95,7 +83,7 @@ void bench_matmul(Bench& bench, int64_t n, int64_t k) {
       x.b.data = bench.piece(i, bytes);
       HLAT_CUBLASLT(problem.call(algo, c.data, x));
     });
-    bench.row(name("cuBLASLt's first proposal"), seconds, read, flops);
+    bench.row(fmt::format("{} x {} x {}, cuBLASLt's first proposal", m, n, k), seconds, read, flops);
   }
 }
 

@@ -1,5 +1,5 @@
-// What inference needs of the GPU beyond the conformance table: recorded calls that serve other lengths, the kernels of attention over a
-// cache against each other, and products of few rows.
+// What inference needs of the GPU beyond the conformance table: recorded calls that serve other lengths, and the kernels of attention over
+// a cache against each other.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -221,47 +221,6 @@ TEST_F(InferenceOnGpu, TheOtherSegmentsOfACallDoNotMatter) {
     }
     EXPECT_EQ(together, apart) << name_of(dtype);
   }
-}
-
-// Against f32 products of the same numbers, which the library computes. Sizes that end inside a tile of rows or a unit of terms.
-TEST_F(InferenceOnGpu, ProductsOfFewRowsAreWhatF32ProductsGive) {
-  for (const int64_t m : {1, 3, 8, 9, 16, 17, 32, 45, 64})
-    for (const int64_t n : {1, 37, 300})
-      for (const int64_t k : {8, 40, 520, 4104, 11008}) {
-        const Scope scope(data_);
-        const Tensor a = normal(b16, {m, k}, 12), b = normal(b16, {n, k}, 13), residual = normal(b16, {m, n}, 14);
-        const Tensor wide = empty(f32, {m, n}), narrow = empty(b16, {m, n}), sum = empty(b16, {m, n}), expected = empty(f32, {m, n});
-        ops_->matmul(wide, a, b, {.trans_b = true});
-        ops_->matmul(narrow, a, b, {.trans_b = true});
-        ops_->matmul_add(sum, a, b, residual, {.trans_b = true});
-        ops_->matmul(expected, in_f32(a), in_f32(b), {.trans_b = true});
-        const std::vector<float> ref = values(expected), full = values(wide), rounded = values(narrow), added = values(sum);
-        const std::vector<float> before = values(residual);
-        const double terms = static_cast<double>(k), rounding = 4 * std::sqrt(terms) * 0x1p-24 * terms;
-        for (size_t i = 0; i < ref.size(); ++i) {
-          const auto where = fmt::format("{}x{}x{}, element {}", m, n, k, i);
-          EXPECT_NEAR(full[i], ref[i], rounding) << where;
-          EXPECT_NEAR(rounded[i], ref[i], rounding + 0x1p-8 * std::abs(ref[i])) << where;
-          EXPECT_NEAR(added[i], rounded[i] + before[i], 0x1p-8 * std::abs(rounded[i] + before[i])) << where;
-        }
-      }
-}
-
-// Up to 8 rows one kernel computes them, on Hopper another one up to 64: a library's choice would change with the number of rows.
-TEST_F(InferenceOnGpu, ProductsOfFewRowsHaveTheSameBitsBesideOtherRows) {
-  const int64_t n = 300, k = 4096;
-  const Tensor a = normal(b16, {64, k}, 15), b = normal(b16, {n, k}, 16);
-  const auto product = [&](int64_t m) {
-    const Scope scope(data_);
-    const Tensor c = empty(f32, {m, n});
-    ops_->matmul(c, a.rows(0, m), b, {.trans_b = true});
-    return values(c);
-  };
-  const auto expect_start = [&](const std::vector<float>& all, int64_t m) {
-    EXPECT_EQ(product(m), std::vector<float>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(m * n))) << m << " rows";
-  };
-  for (const int64_t m : {1, 5}) expect_start(product(8), m);
-  for (const int64_t m : {9, 16, 17, 33}) expect_start(product(is_hopper() ? 64 : 16), std::min<int64_t>(m, is_hopper() ? m : 16));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/cuda_device.h"
-#include "backend/cuda/matmul/matmul_few_rows.h"
 #include "backend/cuda/matmul/matmul_plain.h"
 #include "backend/cuda/matmul/matmul_problem.h"
 
@@ -15,8 +14,6 @@ namespace {
 
 constexpr size_t kWorkspace = size_t{32} << 20;
 constexpr const char* kPlainKernel = "plain kernel";
-constexpr const char* kFewRowsKernel = "few rows";
-constexpr int64_t kReadOften = 8;            // rows of a: up to here it costs nothing that every block reads all of them
 constexpr double kWorthMeasuring = 1 << 24;  // multiplications: less is over before a launch is
 
 std::string device_name() {
@@ -59,7 +56,7 @@ struct CudaMatmul::Library {
   std::string machine, version;
   MatmulChoices choices;
   std::map<Key, Prepared> prepared;
-  const Prepared* latest = nullptr;  // null: none yet, or few rows
+  const Prepared* latest = nullptr;
   std::string latest_text = "nothing";
   int64_t measured = 0;
   KernelsByCall recorded;  // of the run that is continued
@@ -144,33 +141,10 @@ size_t CudaMatmul::scratch(const MatmulShape& s) const {
 
 void CudaMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) { run_add(c, a, b, c, s, scratch); }
 
-// Few rows times a weight: tokens that are generated.
-bool CudaMatmul::run_few_rows(const Tensor& c, const Tensor& a, const Tensor& b, const Tensor& residual, const MatmulShape& s) {
-  const FewRowsMatmul call{.c = c.data,
-                           .residual = s.accumulate ? residual.data : nullptr,
-                           .a = a.data,
-                           .b = b.data,
-                           .m = s.m,
-                           .n = s.n,
-                           .k = s.k,
-                           .ldc = c.stride[0],
-                           .lda = a.stride[0],
-                           .ldb = b.stride[0],
-                           .out_bf16 = s.c == DType::bf16};
-  if (s.trans_a || !s.trans_b || s.a != DType::bf16) return false;
-  const bool clusters = s.m > kReadOften && hopper_few_rows_takes(call);
-  if (!clusters && !few_rows_matmul_takes(call)) return false;
-  library_->latest = nullptr;
-  library_->latest_text = kFewRowsKernel;
-  HLAT_CUDA(clusters ? hopper_few_rows(library_->stream, call) : few_rows_matmul(library_->stream, call));
-  return true;
-}
-
 void CudaMatmul::run_add(Tensor c, Tensor a, Tensor b, Tensor residual, const MatmulShape& s, Tensor scratch) {
   if (s.m == 0 || s.n == 0) return;
   HLAT_CHECK(s.a == s.b && (s.a == DType::bf16 || s.a == DType::f32) && (s.c == s.a || s.c == DType::f32), "matmul on CUDA: {} x {} to {}",
              name_of(s.a), name_of(s.b), name_of(s.c));
-  if (library_->use == Use::inference && run_few_rows(c, a, b, residual, s)) return;
   if (residual.data != c.data && alignment_of(residual) != alignment_of(c)) {  // one description has to fit both
     HLAT_CUDA(cudaMemcpyAsync(c.data, residual.data, c.bytes(), cudaMemcpyDeviceToDevice, library_->stream));
     residual = c;

@@ -3,7 +3,7 @@
 // remembered on disk (matmul_choices.h); a run that is continued brings its own, which go before both. Only algorithms whose sums have one
 // order are admitted, so equal calls give equal bits.
 // What cuBLASLt refuses (odd alignments) goes to a plain kernel. For inference nothing is measured, since it meets many shapes, each
-// seldom, and few rows times a weight go to kernels of their own (matmul_few_rows.h).
+// seldom: cuBLASLt's first proposal is taken.
 //
 // Not for concurrent use. The first call of a shape waits for the device and, with accumulate, takes memory for a second c for a
 // moment; later calls do neither and can be captured. A shape that is first met inside a capture is not measured.
@@ -39,14 +39,11 @@ class CudaMatmul {
   KernelsByLibrary kernels() const;            // of all shapes so far, and those that were given
   void use(const KernelsByLibrary& recorded);  // from now on, for shapes that came already too
   std::vector<std::string> take_notes();       // since the last call: shapes that the record lacks, algorithms that the library refused
-  // How the latest call was computed: "algorithm 66, tile 21, ...", "plain kernel", "few rows"; for benchmarks.
+  // How the latest call was computed: "algorithm 66, tile 21, ...", "plain kernel"; for benchmarks.
   const std::string& latest() const;
   int64_t measured() const;  // shapes this object has measured
 
  private:
-  // False: not a call for the kernels of few rows.
-  bool run_few_rows(const Tensor& c, const Tensor& a, const Tensor& b, const Tensor& residual, const MatmulShape& s);
-
   struct Library;
   std::unique_ptr<Library> library_;
 };
