@@ -29,8 +29,11 @@ namespace {
 
 class Loader {
  public:
-  explicit Loader(Reading reading, Config base = {})
-      : reading_(std::move(reading)), loaded_{.config = std::move(base), .origins = {}}, fields_(all_fields(loaded_.config)) {
+  explicit Loader(Reading reading, Config base = {}, std::set<std::string> open = {})
+      : reading_(std::move(reading)),
+        loaded_{.config = std::move(base), .origins = {}},
+        fields_(all_fields(loaded_.config)),
+        failed_(std::move(open)) {
     size_lists();
   }
 
@@ -193,10 +196,10 @@ LoadedConfig load_config(const std::string& path, const std::vector<std::string>
   return Loader(std::move(reading)).run();
 }
 
-LoadedConfig override_config(Config base, const std::vector<std::string>& overrides) {
+LoadedConfig override_config(Config base, const std::vector<std::string>& overrides, std::set<std::string> open) {
   Reading reading;
   for (const std::string& word : overrides) read_override(word, reading);
-  return Loader(std::move(reading), std::move(base)).run();
+  return Loader(std::move(reading), std::move(base), std::move(open)).run();
 }
 
 }  // namespace hlat

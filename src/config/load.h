@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct LoadedConfig {
 LoadedConfig load_config(const std::string& path, const std::vector<std::string>& overrides = {});
 
 // The same with a config instead of a file: that of a checkpoint, say. A preset named now takes the place of all of its model.
-LoadedConfig override_config(Config base, const std::vector<std::string>& overrides);
+// Rules between keys are not held where one of `open` is among them: its value is not known yet.
+LoadedConfig override_config(Config base, const std::vector<std::string>& overrides, std::set<std::string> open = {});
 
 }  // namespace hlat

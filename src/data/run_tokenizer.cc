@@ -6,7 +6,7 @@
 
 namespace hlat {
 
-RunTokenizer::RunTokenizer(const Config& saved, const std::string& given, const std::filesystem::path& with_checkpoint) {
+RunTokenizer::RunTokenizer(const Config& saved, const std::string& given, const std::filesystem::path& with_checkpoint, bool imported) {
   const bool configured = given.empty() && with_checkpoint.empty();
   name_ = !given.empty() ? given : !with_checkpoint.empty() ? with_checkpoint.string() : saved.data.tokenizer;
   if (!name_.empty()) {
@@ -25,7 +25,7 @@ RunTokenizer::RunTokenizer(const Config& saved, const std::string& given, const 
     fail<UsageError>("the tokenizer {} has {} tokens, and the model {}: they do not belong together; --tokenizer names another one", name_,
                      tokenizer_->vocab_size(), saved.model.vocab);
   eos_ = saved.data.eos.empty() ? tokenizer_->eos() : tokenizer_->id_of(saved.data.eos);
-  adds_bos_ = (configured ? saved.data.bos : hlat::adds_bos(name_)) && tokenizer_->bos().has_value();
+  adds_bos_ = (imported && !corpus_ ? hlat::adds_bos(name_) : saved.data.bos) && tokenizer_->bos().has_value();
 }
 
 }  // namespace hlat

@@ -14,9 +14,9 @@ namespace hlat {
 class RunTokenizer {
  public:
   // given: what a user names instead; empty: nothing. with_checkpoint: the one that lies in the checkpoint's folder, as that of an imported
-  // model does; empty: none. Else data.tokenizer of the saved config, or that of the embedded corpus. UsageError where there is none, or
-  // where it has more tokens than the model.
-  RunTokenizer(const Config& saved, const std::string& given, const std::filesystem::path& with_checkpoint);
+  // model does; empty: none. Else data.tokenizer of the saved config, or that of the embedded corpus. imported: texts begin as the
+  // tokenizer's file says, else as data.bos says. UsageError where there is no tokenizer, or where it has more tokens than the model.
+  RunTokenizer(const Config& saved, const std::string& given, const std::filesystem::path& with_checkpoint, bool imported);
 
   const Tokenizer& get() const { return *tokenizer_; }
   const std::string& name() const { return name_; }  // where it comes from

@@ -46,6 +46,7 @@ std::vector<int32_t> RequestEncoder::with_bos(std::string_view text) {
 
 // `whole` has ids on both sides.
 EncodedScore RequestEncoder::split(std::vector<int32_t> whole, size_t context) const {
+  if (whole.size() <= context) throw UsageError("a continuation has no tokens: the tokenizer takes nothing of its text");
   const auto border = whole.begin() + static_cast<int64_t>(context);
   const auto end = border + std::min<int64_t>(whole.end() - border, rules_.max_length);
   const int64_t cut = std::max<int64_t>(0, end - whole.begin() - rules_.max_length - 1);

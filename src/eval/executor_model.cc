@@ -108,7 +108,7 @@ std::vector<Score> ExecutorModel::score(std::span<const ScoreRequest> requests, 
   const auto answer = [&](const std::vector<size_t>& mine) {
     std::vector<ScoreRequest> own;
     for (const size_t i : mine) own.push_back(requests[i]);
-    return score_all(passes_, own, told ? [&](size_t n) { told(n * static_cast<size_t>(dp.size())); } : Told{});
+    return score_all(passes_, own, told ? [&](size_t n) { told(std::min(n * static_cast<size_t>(dp.size()), requests.size())); } : Told{});
   };
   const auto put = [](Packed& to, const Score& s) {
     to.put(s.logprob);
@@ -138,7 +138,7 @@ std::vector<Generation> ExecutorModel::generate(std::span<const GenerateRequest>
     std::vector<GenerateRequest> own;
     for (const size_t i : mine) own.push_back(requests[i]);
     return generate_all(passes_, own, keep ? [&](size_t i, const NewToken& token) { return keep(mine[i], token); } : KeepOn{},
-                        told ? [&](size_t n) { told(n * static_cast<size_t>(dp.size())); } : Told{});
+                        told ? [&](size_t n) { told(std::min(n * static_cast<size_t>(dp.size()), requests.size())); } : Told{});
   };
   const auto put = [](Packed& to, const Generation& g) {
     to.put(g.reason);

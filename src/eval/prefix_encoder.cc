@@ -27,6 +27,7 @@ size_t PrefixEncoder::keep_common(std::string_view text) {
 
 const std::vector<int32_t>& PrefixEncoder::encode(std::string_view text) {
   size_t at = keep_common(text);
+  text_ = text.substr(0, at);  // should the encoder throw, what is kept belongs to this
   const auto add = [&](size_t bytes) {
     const std::string_view piece = text.substr(at, bytes);
     at == 0 ? encoder_->encode(piece, ids_) : encoder_->resume(piece, ids_);

@@ -51,7 +51,7 @@ KvLimits kv_limits(const Config& config) {
   constexpr int64_t kLogitRows = 64;
   return {.slots = std::max(config.eval.cache_tokens > 0 ? config.eval.cache_tokens : tokens + length, length),
           .tokens = tokens,
-          .segments = std::min(kFewTokens, tokens),
+          .segments = std::min(std::max(kFewTokens, config.train.micro_batch), tokens),
           .asked = tokens,
           .length = length,
           .logit_rows = std::min(kLogitRows, tokens)};
@@ -164,6 +164,8 @@ void KvPasses::run(const TokenPass& pass, std::span<const int32_t> targets, cons
   const Mesh& mesh = executor_.mesh();
   const bool single = mesh.shape().tp * mesh.shape().pp == 1 && executor_.chunks().size() == 1;
   if (!executor_.config().device.graphs || !single || executor_.ops().timing() || s.max_queries > kReplayed) return compute(s);
+  constexpr size_t kMostReplays = 64;  // what a recording takes of the device is not planned
+  if (replays_.size() >= kMostReplays && !replays_.contains(s)) replays_.clear();
   Replay& replay = replays_[s];
   if (replay.met++ == 0) return compute(s);  // kernels are chosen
   if (replay.met == 2) replay.recording = executor_.device().record([&] { compute(s); });
@@ -273,9 +275,9 @@ void KvPasses::rehearse() {
   rehearse_decoding();
 }
 
-// One token of each of many texts: what takes the most segments.
+// One token of each of many texts, as many as attention may split the keys of.
 void KvPasses::rehearse_decoding() {
-  const int64_t rows = std::min(limits_.segments, limits_.tokens);
+  const int64_t rows = std::min({kFewTokens, limits_.segments, limits_.tokens});
   TokenPass pass;
   const TokenPass::Run run{.slot = 0, .end = static_cast<int32_t>(limits_.length)};
   const int32_t token = 0;

@@ -17,6 +17,7 @@
 #include "plan/dry_run.h"
 #include "runtime/fit_check.h"
 #include "runtime/from_rank_0.h"
+#include "train/state_records.h"
 
 namespace hlat {
 
@@ -34,17 +35,24 @@ PrecisionKind precision_for(const CheckpointIndex& index, PrecisionKind saved, b
 
 bool EvalModel::imported() const { return index_.find_record(kImportRecord) != nullptr; }
 
-// The model is the checkpoint's; how it is spread and where it runs is this machine's business.
+Config evaluation_config(const CheckpointIndex& index, const std::vector<std::string>& overrides, int64_t max_length) {
+  const Config saved = config_from_json(nlohmann::ordered_json::parse(index.config)).config;
+  Config base = saved;
+  base.parallel = {};
+  base.device = {};
+  base.eval.cache_tokens = 0;
+  base.train.micro_batch = 0;
+  base.train.recompute = {};
+  base.train.precision = precision_for(index, saved.train.precision, index.find_record(kImportRecord) != nullptr);
+  if (max_length > 0) base.train.seq_len = max_length;
+  // The batch follows from the mesh; data is not read.
+  Config config = override_config(std::move(base), overrides, {"train.global_batch", "data.validate_rows"}).config;
+  if (config.model != saved.model) throw UsageError("model.*: the model is the checkpoint's, and its keys cannot be changed");
+  return config;
+}
+
 void EvalModel::configure(const EvalModelOptions& options, const Session& session) {
-  Config saved = config_from_json(nlohmann::ordered_json::parse(index_.config)).config;
-  saved.parallel = {};
-  saved.device = {};
-  saved.eval.cache_tokens = 0;
-  saved.train.micro_batch = 0;
-  saved.train.recompute = {};
-  saved.train.precision = precision_for(index_, saved.train.precision, imported());
-  if (options.max_length > 0) saved.train.seq_len = options.max_length;
-  config_ = override_config(std::move(saved), options.overrides).config;
+  config_ = evaluation_config(index_, options.overrides, options.max_length);
   backend_ = make_backend(config_.device, session.place());
   if (config_.train.micro_batch == 0) {
     const int64_t tokens = options.pass_tokens > 0 ? options.pass_tokens : backend_->device_id().empty() ? 2048 : 8192;
@@ -53,6 +61,15 @@ void EvalModel::configure(const EvalModelOptions& options, const Session& sessio
   const int64_t ranks = session.world().size(), replica = config_.parallel.tp * config_.parallel.pp;
   config_.train.global_batch = config_.train.micro_batch * std::max<int64_t>(1, ranks / replica);
   config_ = with_ranks(config_, ranks);
+}
+
+void EvalModel::check_tokenizer(bool given, bool leads, const std::function<void(const std::string&)>& say) const {
+  if (index_.find_record("data") == nullptr) return;
+  if (saved_position(index_).identity.tokenizer == tokenizer_->get().fingerprint()) return;
+  const std::string words =
+      fmt::format("the tokenizer {} is not the one that {} was trained with: its content differs", tokenizer_->name(), folder_.string());
+  if (!given) throw UsageError(words + "; --tokenizer names another file");
+  if (leads) say("warning: " + words);
 }
 
 // Room for many texts where it fits, else for less, down to what scoring needs.
@@ -74,7 +91,9 @@ EvalModel::EvalModel(const EvalModelOptions& options, Session& session, const st
   folder_ = from_rank_0(world, [&] { return find_checkpoint(options.checkpoint, options.step).string(); });
   index_ = CheckpointIndex::parse(from_rank_0(world, [&] { return read_index(folder_).save(); }));
   configure(options, session);
-  tokenizer_.emplace(config_, options.tokenizer, tokenizer_to_load(tokenizer_files_in(folder_ / kTokenizerFolder)));
+  session.set_time_limit(static_cast<double>(config_.parallel.timeout_s));
+  tokenizer_.emplace(config_, options.tokenizer, tokenizer_to_load(tokenizer_files_in(folder_ / kTokenizerFolder)), imported());
+  check_tokenizer(!options.tokenizer.empty(), session.rank() == 0, say);
   choose_cache(session);
   assembly_->connect();
   check_fit(config_, *assembly_, world, session.host());

@@ -25,6 +25,10 @@ struct EvalModelOptions {
   int64_t pass_tokens = 0;                  // computed at a time; 0: as suits the device
 };
 
+// The checkpoint's config with these overrides. The model is the checkpoint's; how it is spread and where it runs is this machine's
+// business, and train.global_batch is left open. UsageError.
+Config evaluation_config(const CheckpointIndex& index, const std::vector<std::string>& overrides, int64_t max_length);
+
 class EvalModel {
  public:
   // Collective over the session's ranks. UsageError where the checkpoint, the mesh or the memory do not allow it. `say` gets lines for the
@@ -43,6 +47,7 @@ class EvalModel {
 
  private:
   void configure(const EvalModelOptions& options, const Session& session);
+  void check_tokenizer(bool given, bool leads, const std::function<void(const std::string&)>& say) const;
   void choose_cache(Session& session);
 
   std::filesystem::path folder_;

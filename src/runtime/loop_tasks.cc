@@ -23,7 +23,7 @@ EncodingRules rules_for(const RunTokenizer& tokenizer, int64_t length) {
 
 }  // namespace
 
-LoopTasks::LoopTasks(const Config& config, Comm& world) : config_(config), world_(world), tokenizer_(config, "", {}) {
+LoopTasks::LoopTasks(const Config& config, Comm& world) : config_(config), world_(world), tokenizer_(config, "", {}, false) {
   options_.tasks.data = config.eval.data;
   options_.tasks.limit = config.eval.limit;
   from_rank_0(world, [&] {
