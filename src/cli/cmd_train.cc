@@ -198,7 +198,10 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   if (tasks) {
     start.begin("rehearsing the evaluation of tasks");
     tasks->place(setup.model.executor());
-    setup.evaluate = [&](int64_t step) { return tasks->after(step, [&](const std::string& text) { folder->log().warn("{}", text); }); };
+    setup.evaluate = [&](int64_t step) {
+      return tasks->after(
+          step, [&](const std::string& text) { folder->log().warn("{}", text); }, [&] { return guard.end_signal() != 0; });
+    };
   }
   start.begin("the first step");
   return train_to_end(args, config, setup, state, saver.get(), guard);

@@ -15,10 +15,19 @@ void put_number(nlohmann::ordered_json& object, const char* name, double value) 
 
 MetricsWriter::MetricsWriter(const std::filesystem::path& file) : file_(file, OutputFile::Mode::append) {}
 
-void MetricsWriter::write(const StepMetrics& m) {
+namespace {
+
+template <class Metrics>
+std::string line_of(const Metrics& m) {
   nlohmann::ordered_json line{{"step", m.step}, {"tokens", m.tokens}};
   scalars(m, [&](const char* name, double value) { put_number(line, name, value); });
-  file_.write(json_text(line) + "\n");
+  return json_text(line) + "\n";
 }
+
+}  // namespace
+
+void MetricsWriter::write(const StepMetrics& m) { file_.write(line_of(m)); }
+
+void MetricsWriter::write(const TaskMetrics& m) { file_.write(line_of(m)); }
 
 }  // namespace hlat

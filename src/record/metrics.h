@@ -36,7 +36,6 @@ struct StepMetrics {
   // Of the held-out documents after this step; none: not looked at, not written.
   std::optional<double> val_loss = {}, val_ppl = {}, val_bpb = {};  // bpb: bits per byte of text
   std::vector<std::pair<std::string, double>> val_losses = {};      // by source, where there are several
-  std::vector<std::pair<std::string, double>> tasks = {};           // "hellaswag/acc_norm", where tasks were evaluated after this step
 };
 
 // Calls visit(name, value) for every field that is recorded, step and tokens aside, in the order of the record.
@@ -61,16 +60,27 @@ void scalars(const StepMetrics& m, const Visit& visit) {
   if (m.val_ppl) visit("val_ppl", *m.val_ppl);
   if (m.val_bpb) visit("val_bpb", *m.val_bpb);
   for (const auto& [source, loss] : m.val_losses) visit(("val_loss/" + source).c_str(), loss);
-  for (const auto& [metric, value] : m.tasks) visit(("eval/" + metric).c_str(), value);
 }
 
 // object[name] = value. JSON has no number that is not finite: such a value is null there, and "not_finite" says which it is.
 void put_number(nlohmann::ordered_json& object, const char* name, double value);
 
+// Tasks that were evaluated after a step.
+struct TaskMetrics {
+  int64_t step = 0, tokens = 0;
+  std::vector<std::pair<std::string, double>> values;  // "hellaswag/acc_norm"
+};
+
+template <class Visit>
+void scalars(const TaskMetrics& m, const Visit& visit) {
+  for (const auto& [metric, value] : m.values) visit(("eval/" + metric).c_str(), value);
+}
+
 class MetricsWriter {
  public:
   explicit MetricsWriter(const std::filesystem::path& file);  // appends
   void write(const StepMetrics& m);                           // FaultError when the line cannot be stored, as on a full disk
+  void write(const TaskMetrics& m);
 
  private:
   OutputFile file_;

@@ -23,7 +23,7 @@ fs::path make_folder(const fs::path& dir) {
 bool is_event_file(const std::string& name) { return name.starts_with("events.out."); }
 
 bool belongs_to_a_run(const std::string& name) {
-  return name == "config.yaml" || name == "metrics.jsonl" || name == "log.txt" || is_event_file(name);
+  return name == "config.yaml" || name == "metrics.jsonl" || name == "eval.jsonl" || name == "log.txt" || is_event_file(name);
 }
 
 template <class Wanted>
@@ -99,6 +99,7 @@ void RunFolder::open_records() {
 void RunFolder::go_on(int64_t behind) {
   if (!goes_on_) return;
   const MetricsCut cut = cut_metrics(dir_ / "metrics.jsonl", behind, previous_);
+  if (fs::exists(dir_ / "eval.jsonl")) cut_metrics(dir_ / "eval.jsonl", behind, previous_);
   for (const fs::path& file : files_in(dir_, is_event_file)) cut_event_file(file, behind, previous_);
   last_step_ = cut.kept;
   for (const std::string& line : describe(cut, behind, cut.first_cut ? previous_.folder() : fs::path())) log_->info("{}", line);
@@ -120,6 +121,17 @@ void RunFolder::record(const StepMetrics& m) {
   } catch (const DiskFull& e) {
     if (held_.size() >= kMostHeld) throw;
     if (held_.size() == 1) log_->warn("{}; the records of steps from {} on are held until there is room", e.what(), m.step);
+  }
+}
+
+void RunFolder::record(const TaskMetrics& m) {
+  lease_.check();
+  try {
+    if (!tasks_) tasks_.emplace(dir_ / "eval.jsonl");
+    tasks_->write(m);
+    if (events_) events_->write(m, wall_time());
+  } catch (const DiskFull& e) {
+    log_->warn("{}; the record of the tasks evaluated after step {} is lost", e.what(), m.step);
   }
 }
 

@@ -1,9 +1,9 @@
-// The folder a run leaves: config.yaml, metrics.jsonl, TensorBoard's events.out.*, log.txt. Nothing is ever overwritten: what an earlier
-// run left is moved into previous_1, previous_2, ... first; events.jsonl (run_journal.h) stays and grows. One live run per folder, held by
-// a lease (folder_lease.h).
-// A run that goes on behind step S appends: metrics and TensorBoard's records past S, which it will make again, are set aside, and a config
-// that changed is kept in previous_N. Whoever is killed while that happens does it again with the next start; nothing is lost or there
-// twice. Creating a RunFolder is the first thing a run writes, so the caller validates before.
+// The folder a run leaves: config.yaml, metrics.jsonl, eval.jsonl (where tasks were evaluated), TensorBoard's events.out.*, log.txt.
+// Nothing is ever overwritten: what an earlier run left is moved into previous_1, previous_2, ... first; events.jsonl (run_journal.h) stays
+// and grows. One live run per folder, held by a lease (folder_lease.h). A run that goes on behind step S appends: metrics and TensorBoard's
+// records past S, which it will make again, are set aside, and a config that changed is kept in previous_N. Whoever is killed while that
+// happens does it again with the next start; nothing is lost or there twice. Creating a RunFolder is the first thing a run writes, so the
+// caller validates before.
 #pragma once
 
 #include <deque>
@@ -41,6 +41,8 @@ class RunFolder {
   // metrics.jsonl and events.out.*; Error when another process has taken over the folder. What a full disk does not take is held in memory
   // and written when it does.
   void record(const StepMetrics& m);
+  // eval.jsonl and events.out.*. Where there is no room for it, the log has it alone.
+  void record(const TaskMetrics& m);
   void finish();                                                   // FaultError: something is still held
   std::optional<int64_t> last_step() const { return last_step_; }  // in metrics.jsonl
   spdlog::logger& log() { return *log_; }
@@ -65,7 +67,7 @@ class RunFolder {
   std::optional<int64_t> last_step_;
   std::vector<std::string> found_;  // of an earlier run, for the log
   Log log_;
-  std::optional<MetricsWriter> metrics_;
+  std::optional<MetricsWriter> metrics_, tasks_;
   std::optional<EventWriter> events_;
   std::deque<Held> held_;
 };

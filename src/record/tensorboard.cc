@@ -76,11 +76,14 @@ EventWriter::EventWriter(const std::filesystem::path& folder, double wall_time)
   record(event);
 }
 
-void EventWriter::write(const StepMetrics& m, double wall_time) {
+namespace {
+
+template <class Metrics>
+std::string event_of(const Metrics& m, std::string_view prefix, double wall_time) {
   std::string summary;
   scalars(m, [&](const char* name, double value) {
     std::string item;
-    put_bytes(item, 1, fmt::format("train/{}", name));
+    put_bytes(item, 1, fmt::format("{}{}", prefix, name));
     put_tag(item, 2, fixed32);
     put_fixed(item, static_cast<float>(value));
     put_bytes(summary, 1, item);
@@ -89,8 +92,14 @@ void EventWriter::write(const StepMetrics& m, double wall_time) {
   put_tag(event, 2, varint);
   put_varint(event, static_cast<uint64_t>(m.step));
   put_bytes(event, 5, summary);
-  record(event);
+  return event;
 }
+
+}  // namespace
+
+void EventWriter::write(const StepMetrics& m, double wall_time) { record(event_of(m, "train/", wall_time)); }
+
+void EventWriter::write(const TaskMetrics& m, double wall_time) { record(event_of(m, "", wall_time)); }
 
 void EventWriter::record(const std::string& event) {
   std::string out;

@@ -23,6 +23,7 @@ class EventWriter {
   EventWriter(const std::filesystem::path& folder, double wall_time);
 
   void write(const StepMetrics& m, double wall_time);  // tags train/loss, train/grad_norm, ...
+  void write(const TaskMetrics& m, double wall_time);  // tags eval/hellaswag/acc_norm, ...
 
  private:
   void record(const std::string& event);

@@ -26,6 +26,7 @@ EncodingRules rules_for(const RunTokenizer& tokenizer, int64_t length) {
 LoopTasks::LoopTasks(const Config& config, Comm& world) : config_(config), world_(world), tokenizer_(config, "", {}, false) {
   options_.tasks.data = config.eval.data;
   options_.tasks.limit = config.eval.limit;
+  options_.chunk_tokens = 4 * config.train.micro_batch * config.train.seq_len;  // a signal waits for no more than these
   from_rank_0(world, [&] {
     check_tasks();
     return std::string();
@@ -65,10 +66,12 @@ bool LoopTasks::due(int64_t step) const {
   return (e.every > 0 && step % e.every == 0) || by_tokens || (e.at_end && step == config_.train.steps);
 }
 
-LoopTasks::Values LoopTasks::after(int64_t step, const std::function<void(const std::string&)>& warn) {
+LoopTasks::Values LoopTasks::after(int64_t step, const std::function<void(const std::string&)>& warn, const std::function<bool()>& stop) {
   Values values;
   if (!due(step)) return values;
-  const TaskRunResult result = run_tasks(*texts_, tasks_, options_);
+  const TaskRunResult result = run_tasks(*texts_, tasks_, options_, {.stop = stop});
+  if (result.stopped) warn(fmt::format("step {}: the evaluation of tasks was stopped", step));
+  if (result.stopped) return values;
   for (const TaskResult& task : result.tasks) {
     if (!task.error.empty()) warn(fmt::format("step {}: task {}: {}", step, task.info.name, task.error));
     for (size_t i = 0; i < task.metrics.size(); ++i) {

@@ -29,7 +29,8 @@ class LoopTasks {
   // After a step. Collective; on rank 0 "TASK/METRIC" and value of each, nothing where none was due. A task that fails is told by `warn`
   // and left out: the run goes on.
   using Values = std::vector<std::pair<std::string, double>>;
-  Values after(int64_t step, const std::function<void(const std::string&)>& warn);
+  // stop, asked on rank 0 between chunks of requests, ends it early, without values.
+  Values after(int64_t step, const std::function<void(const std::string&)>& warn, const std::function<bool()>& stop);
 
  private:
   bool due(int64_t step) const;

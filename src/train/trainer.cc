@@ -126,7 +126,6 @@ class Trainer {
       if (v.sets.size() > 1)
         for (const SetLoss& set : v.sets) m.val_losses.emplace_back(set.name, set.loss);
     }
-    if (setup_.evaluate) m.tasks = setup_.evaluate(step);
     const Vote vote = at_boundary(step, m);
     record(m, r.checked);
     means_.add(m, tokens_per_step());
@@ -134,8 +133,9 @@ class Trainer {
     latest_loss_ = m.loss;
     const bool ends = vote.signal != 0 || step == config_.train.steps;
     if (saves_ && vote.due != 0 && vote.busy == 0 && !ends) saves_->begin(static_cast<RunSaves::Due>(vote.due), step, m.loss);
-    if (first_ || validates || !m.tasks.empty()) setup_.plan.check_used(setup_.model.high_water(), mesh_);
+    if (first_ || validates) setup_.plan.check_used(setup_.model.high_water(), mesh_);
     if (std::exchange(first_, false)) tell_memory(step);
+    if (!ends) evaluate(step);
     return vote.signal;
   }
 
@@ -146,6 +146,7 @@ class Trainer {
       s.save_problem = saves_->finish(state.step, latest_loss_, ended_by != 0, static_cast<double>(config_.parallel.timeout_s),
                                       [&](int n) { return agree(mesh_, {.signal = n}).signal; });
     if (saves_ && saves_->saved_step() > 0) s.saved_step = saves_->saved_step();
+    if (ended_by == 0) evaluate(state.step);
     if (batches_ != nullptr) state.data = batches_->position();
     s.steps = state.step;
     s.first_step = first_step_;
@@ -165,6 +166,15 @@ class Trainer {
   }
 
  private:
+  // When all of the step is recorded and its save is under way, or done: an evaluation may take long, and may be cut short.
+  void evaluate(int64_t step) {
+    if (!setup_.evaluate) return;
+    TaskMetrics m{.step = step, .tokens = step * tokens_per_step(), .values = setup_.evaluate(step)};
+    if (m.values.empty()) return;
+    if (setup_.folder != nullptr) setup_.folder->record(m);
+    setup_.plan.check_used(setup_.model.high_water(), mesh_);
+  }
+
   // Comes back when all ranks have done this step, and passed its checks, with what they agree on.
   Vote at_boundary(int64_t step, StepMetrics& m) {
     Vote vote{.signal = setup_.end_signal ? setup_.end_signal() : 0};

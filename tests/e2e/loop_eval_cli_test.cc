@@ -48,12 +48,13 @@ class LoopEval : public testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  std::vector<json> metrics(const std::string& run) const {
-    std::vector<json> lines;
-    std::ifstream in(dir_.path(run + "/metrics.jsonl"));
-    for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
-    return lines;
+  std::vector<json> lines(const std::string& file) const {
+    std::vector<json> list;
+    std::ifstream in(dir_.path(file));
+    for (std::string line; std::getline(in, line);) list.push_back(json::parse(line));
+    return list;
   }
+  std::vector<json> metrics(const std::string& run) const { return lines(run + "/metrics.jsonl"); }
 
   TempDir dir_;
 };
@@ -65,12 +66,16 @@ TEST_F(LoopEval, TheRunIsTheSameBitByBit) {
   const std::vector<json> a = metrics("plain"), b = metrics("evaluated");
   ASSERT_EQ(a.size(), 6u);
   ASSERT_EQ(b.size(), 6u);
-  for (size_t i = 0; i < a.size(); ++i) {
+  for (size_t i = 0; i < a.size(); ++i)
     for (const char* key : {"loss", "grad_norm", "param_norm"}) EXPECT_EQ(a[i][key], b[i][key]) << key << " of step " << i + 1;
-    const bool due = (i + 1) % 2 == 0;
-    EXPECT_FALSE(a[i].contains("eval/pairs/acc"));
-    EXPECT_EQ(b[i].contains("eval/pairs/acc"), due) << b[i];
-    EXPECT_EQ(b[i].contains("eval/goes_on/exact_match"), due) << b[i];
+  EXPECT_TRUE(lines("plain/eval.jsonl").empty());
+  const std::vector<json> found = lines("evaluated/eval.jsonl");
+  ASSERT_EQ(found.size(), 3u);
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i]["step"], 2 * (i + 1));
+    EXPECT_EQ(found[i]["tokens"], 2 * (i + 1) * 4 * 32);
+    for (const char* key : {"eval/pairs/acc", "eval/pairs/acc_norm", "eval/goes_on/exact_match"})
+      EXPECT_TRUE(found[i].contains(key)) << found[i];
   }
   const RunResult diff = run_binary({"ckpt", "diff", "--exit-code", dir_.path("plain"), dir_.path("evaluated")});
   EXPECT_EQ(diff.exit_code, 0) << diff.out << diff.err;
@@ -83,9 +88,16 @@ TEST_F(LoopEval, TheCacheIsALineOfThePlanAndTheRunUsesIt) {
   const std::string log((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   EXPECT_NE(log.find("keys and values for evaluation: "), std::string::npos) << log;
   EXPECT_NE(log.find("memory used equals the plan"), std::string::npos) << log;
-  int evaluated = 0;
-  for (const json& line : metrics("evaluated")) evaluated += line.contains("eval/pairs/acc_norm") ? 1 : 0;
-  EXPECT_EQ(evaluated, 3) << "every second step has 256 tokens more";
+  EXPECT_EQ(lines("evaluated/eval.jsonl").size(), 3u) << "every second step has 256 tokens more";
+}
+
+// What a run that goes back to step 3 will evaluate again is set aside, as its metrics are.
+TEST_F(LoopEval, ARunThatGoesBackHasEveryEvaluationOnce) {
+  ASSERT_EQ(train("again", with_tasks({"eval.every=2"})).exit_code, 0);
+  const std::vector<json> before = lines("again/eval.jsonl");
+  const RunResult back = train("again", with_tasks({"eval.every=2", "checkpoint.resume_from=3"}));
+  ASSERT_EQ(back.exit_code, 0) << back.err;
+  EXPECT_EQ(lines("again/eval.jsonl"), before);
 }
 
 TEST_F(LoopEval, WhatIsMissingIsToldBeforeAnythingIsWritten) {
