@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 
 #include "base/json_text.h"
@@ -77,7 +78,8 @@ bool evaluate_one(const EvalArgs& args, Session& session, EvalSignals& signals) 
   bool good = true;
   if (session.rank() == 0) {
     for (const TaskScores& t : evaluated.results.tasks) good = good && t.error.empty();
-    print_out(args.json ? json_text(to_json(evaluated.results), 2) + "\n" : results_text(evaluated.results));
+    if (args.json) print_out(json_text(to_json(evaluated.results), 2) + "\n");
+    if (!args.json && !evaluated.results.tasks.empty()) print_out(results_text(evaluated.results));
     print_err(fmt::format("{} in {}{}\n", kResultsName, out.string(), evaluated.stopped ? "; the same command continues" : ""));
   }
   if (evaluated.stopped) throw Interrupted(signals.asked(), "the same command continues", true);
@@ -142,8 +144,10 @@ void add_task_options(CLI::App& command, EvalArgs& args) {
       ->type_name("A,B");
   command.add_option("--data", args.data, "the folder with the files of evaluation data")->type_name("DIR");
   command.add_option("--task-dir", args.task_dir, "a folder with tasks of your own, one YAML file each")->type_name("DIR");
-  command.add_option("--limit", args.limit, "only the first N examples of each task or subtask")
-      ->check(within(int64_t{1}, int64_t{1} << 56))
+  command
+      .add_option("--limit", args.limit,
+                  "only the first N examples of each task or subtask; 0: all; default: eval.limit of the checkpoint's config")
+      ->check(within(int64_t{0}, std::numeric_limits<int64_t>::max()))
       ->type_name("N");
   command.add_option("--shots", args.shots, "examples before each question; default: as each task says")
       ->check(within(int64_t{0}, int64_t{1000}))

@@ -96,6 +96,10 @@ bool evaluate_all(const EvalArgs& args, Session& session, EvalSignals& signals) 
     return names;
   }));
   EvalRun run(args, checkpoints.back(), session, signals);
+  from_0([&] {  // a limit that is too small for one is told before the others are evaluated with it
+    for (const std::string& checkpoint : checkpoints) run.find_done(checkpoint, out_folder(args, checkpoint));
+    return std::string();
+  });
   std::vector<Results> curve;
   bool good = true, stopped = false;
   for (const std::string& checkpoint : checkpoints) {
@@ -113,7 +117,7 @@ bool evaluate_all(const EvalArgs& args, Session& session, EvalSignals& signals) 
       if (session.rank() == 0) {
         good = good && std::all_of(evaluated.results.tasks.begin(), evaluated.results.tasks.end(), [](auto& t) { return t.error.empty(); });
         evaluated.results.folder = out;
-        curve.push_back(std::move(evaluated.results));
+        if (!evaluated.results.tasks.empty()) curve.push_back(std::move(evaluated.results));
       }
     } catch (const UsageError& e) {  // the same on all ranks
       if (session.rank() == 0) print_err(fmt::format("hlat: {}: {}\n", checkpoint, e.what()));

@@ -29,6 +29,14 @@ std::optional<Json> read_identity(const fs::path& folder) {
   return Json::parse(in, nullptr, false);
 }
 
+// A call that was refused after it had named its evaluation leaves nothing that another one could spoil.
+bool has_results(const fs::path& folder) {
+  std::error_code none;
+  for (const fs::directory_entry& file : fs::directory_iterator(folder / kSamplesName, none))
+    if (file.file_size() > 0) return true;
+  return fs::exists(folder / kResultsName) && !load_results(folder).tasks.empty();
+}
+
 void check_same(const fs::path& folder, const Json& was, const Json& is) {
   std::string differences;
   for (const auto& [key, value] : is.items())
@@ -67,8 +75,9 @@ EvalFolder::EvalFolder(fs::path path, const Json& identity)
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) fail_storage(error.value(), "cannot make the folder " + path_.string());
-  lease_ = std::make_unique<FolderLease>(path_, kLease);
-  if (const std::optional<Json> was = read_identity(path_)) {
+  lease_ = std::make_unique<FolderLease>(path_, kLease, FolderLease::Say{}, "--out");
+  const std::optional<Json> was = read_identity(path_);
+  if (was && has_results(path_)) {
     check_same(path_, *was, identity);
   } else {
     reader::NewFile fresh((path_ / kIdentityName).string());

@@ -1,4 +1,5 @@
-// The folder of an evaluation: evaluation.json (what is evaluated and how: a later call must ask for the same), results.json and samples/.
+// The folder of an evaluation: evaluation.json (what is evaluated and how: once there are answers, a later call must ask for the same),
+// results.json and samples/.
 // One process at a time writes there.
 #pragma once
 

@@ -11,9 +11,8 @@
 #include "cli/eval_args.h"
 #include "cli/eval_folder.h"
 #include "cli/eval_signals.h"
+#include "cli/eval_tasks.h"
 #include "eval/task_run.h"
-#include "sandbox/sandbox.h"
-#include "task/library.h"
 
 namespace hlat {
 
@@ -28,24 +27,22 @@ class EvalRun {
   // Collective. UsageError on all ranks.
   EvalRun(const EvalArgs& args, const std::filesystem::path& checkpoint, Session& session, EvalSignals& signals);
 
-  // Collective. UsageError, on all ranks, where the model cannot be opened.
+  // Collective. UsageError, on all ranks, where the model cannot be opened, or the folder has results of another evaluation or of more
+  // examples.
   Evaluated run(const std::filesystem::path& checkpoint, const std::filesystem::path& out);
-  // Rank 0: the results where all tasks of this checkpoint have been evaluated so.
+  // Rank 0: the results where all tasks of this checkpoint have been evaluated so. UsageError where there are those of more examples than
+  // are wanted now.
   std::optional<Results> find_done(const std::filesystem::path& checkpoint, const std::filesystem::path& out) const;
 
  private:
-  void find_tasks(const std::filesystem::path& checkpoint);
-  void check_tasks();
   TaskRunOptions run_options(const EvalModel& model, const EvalFolder& folder) const;
-  bool run_here(EvalModel& model, TextModel& text, EvalFolder& folder);
+  bool run_here(EvalModel& model, TextModel& text, EvalFolder& folder, const std::string& warning);
+  std::string done_text(const TaskResult& result, double seconds) const;
 
   const EvalArgs& args_;
   Session& session_;
   EvalSignals& signals_;
-  TaskOptions options_;
-  std::optional<TaskLibrary> library_;
-  std::vector<const Task*> tasks_;
-  std::unique_ptr<sandbox::Sandbox> sandbox_;
+  std::unique_ptr<EvalTasks> tasks_;  // rank 0
 };
 
 }  // namespace hlat

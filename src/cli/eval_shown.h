@@ -1,5 +1,5 @@
-// How far an evaluation is, with an estimate of what is left: on a terminal one line, redrawn; in a pipe nothing. Tasks that are done are
-// told by their caller, between end_line() and the next redraw.
+// How far an evaluation is, with an estimate of what is left: on a terminal one line, redrawn; in a pipe a line every half minute.
+// Tasks that are done are told by their caller, between end_line() and the next redraw.
 #pragma once
 
 #include <array>

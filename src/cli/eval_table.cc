@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "cli/table.h"
 
@@ -16,7 +17,7 @@ using Rows = std::vector<std::vector<std::string>>;
 void add_task(Rows& rows, const TaskScores& task) {
   const std::string title = "  " + task.title + (task.in_group_mean ? "" : " *");
   if (task.metrics.empty()) {
-    rows.push_back({title, "failed", "", "", std::to_string(task.shots), std::to_string(task.examples)});
+    rows.push_back({title, "failed", "", "", std::to_string(task.shots), examples_text(task)});
     return;
   }
   std::vector<size_t> order = {task.headline};
@@ -26,7 +27,7 @@ void add_task(Rows& rows, const TaskScores& task) {
     const bool first = m == task.headline;
     const MetricResult& metric = task.metrics[m];
     rows.push_back({first ? title : "", metric.label(), value_text(metric), error_text(metric), first ? std::to_string(task.shots) : "",
-                    first ? std::to_string(task.examples) : ""});
+                    first ? examples_text(task) : ""});
   }
 }
 
@@ -44,6 +45,7 @@ std::vector<Column> columns_of(const std::vector<Results>& models) {
     const auto same = [&](const Column& o) { return o.task == c.task && o.key == c.key && (!c.task.empty() || o.name == c.name); };
     if (std::none_of(columns.begin(), columns.end(), same)) columns.push_back(c);
   };
+  std::vector<Column> failed;  // that may have numbers in no model
   for (const Results& r : models)
     for (const GroupScore& g : groups_of(r)) {
       if (!has_own_columns(g.name)) {
@@ -51,22 +53,32 @@ std::vector<Column> columns_of(const std::vector<Results>& models) {
         continue;
       }
       for (const TaskScores* t : g.tasks) {
-        if (t->metrics.empty()) continue;
+        if (t->metrics.empty()) {
+          failed.push_back({.name = t->title, .task = t->name, .key = ""});
+          continue;
+        }
         const std::string& key = t->metrics[t->headline].key;
         add({.name = g.name == "Code" ? key.substr(0, key.find(',')) : t->title, .task = t->name, .key = key});
       }
     }
+  for (const Column& f : failed)
+    if (std::none_of(columns.begin(), columns.end(), [&](const Column& c) { return c.task == f.task; })) columns.push_back(f);
   return columns;
+}
+
+bool any_failed(const GroupScore& group) {
+  return std::any_of(group.tasks.begin(), group.tasks.end(), [](const TaskScores* t) { return t->in_group_mean && !t->error.empty(); });
 }
 
 std::string cell(const Results& model, const std::vector<GroupScore>& groups, const Column& column) {
   if (column.task.empty()) {
     for (const GroupScore& g : groups)
-      if (g.name == column.name && g.counted > 0) return value_text(g.mean);
+      if (g.name == column.name) return g.counted > 0 ? value_text(g.mean) : any_failed(g) ? "failed" : "";
     return "";
   }
   const TaskScores* task = model.find(column.task);
   if (task == nullptr) return "";
+  if (!task->error.empty()) return "failed";
   for (const MetricResult& m : task->metrics)
     if (m.key == column.key) return value_text(m);
   return "";
@@ -84,6 +96,11 @@ std::string number_text(double value, bool share) {
 std::string value_text(const MetricResult& metric) { return number_text(metric.value, metric.share); }
 std::string error_text(const MetricResult& metric) { return number_text(metric.error, metric.share); }
 
+std::string examples_text(const NamedMetrics& numbers) {
+  const std::string n = std::to_string(numbers.examples);
+  return numbers.examples < numbers.available ? fmt::format("{} of {}", n, numbers.available) : n;
+}
+
 std::string results_text(const Results& results) {
   Rows rows = {{"", "metric", "value", "stderr", "shots", "n"}};
   bool variants = false;
@@ -97,8 +114,10 @@ std::string results_text(const Results& results) {
     }
   }
   std::string text = table_text(rows, "llrrrr") + (variants ? "* not in the mean of its group\n" : "");
+  std::set<std::string> told;  // some are of all tasks
   for (const TaskScores& task : results.tasks) {
-    for (const std::string& line : task.warnings) text += "warning: " + line + "\n";
+    for (const std::string& line : task.warnings)
+      if (told.insert(line).second) text += "warning: " + line + "\n";
     if (!task.error.empty()) text += fmt::format("error: {}: {}\n", task.name, task.error);
   }
   return text;

@@ -12,6 +12,9 @@ std::string number_text(double value, bool share);  // "41.3", "23.870"; empty: 
 std::string value_text(const MetricResult& metric);
 std::string error_text(const MetricResult& metric);  // empty: not known
 
+// "100", or "100 of 1838" where a limit left the others out.
+std::string examples_text(const NamedMetrics& numbers);
+
 // The paper's table: groups with their tasks below them.
 std::string results_text(const Results& results);
 

@@ -53,6 +53,17 @@ void put_numbers(Json& j, const std::string& name, const std::string& alias, con
   j["n-samples"][name] = {{"original", numbers.available}, {"effective", numbers.examples}};
 }
 
+// How many of each subtask at most: what its largest part that is not whole has. None: all of them.
+Json limit_json(const TaskScores& task) {
+  int64_t limit = 0;
+  const auto add = [&](const NamedMetrics& n) {
+    if (n.examples < n.available) limit = std::max(limit, n.examples);
+  };
+  if (task.subtasks.empty()) add(task);
+  for (const NamedMetrics& sub : task.subtasks) add(sub);
+  return limit > 0 ? Json(limit) : Json();
+}
+
 void put_task(Json& j, const TaskScores& task) {
   put_numbers(j, task.name, task.title, task, task);
   if (!task.subtasks.empty()) j["groups"][task.name] = j["results"][task.name];
@@ -62,10 +73,15 @@ void put_task(Json& j, const TaskScores& task) {
   }
   Json shares = Json::object();
   for (const MetricResult& m : task.metrics) shares[m.key] = m.share;
-  j["configs"][task.name] = {{"task", task.name},         {"title", task.title},
-                             {"group", task.group},       {"in_group_mean", task.in_group_mean},
-                             {"num_fewshot", task.shots}, {"headline", task.metrics.empty() ? "" : task.metrics[task.headline].key},
-                             {"shares", shares},          {"metadata", {{"version", task.version}}}};
+  j["configs"][task.name] = {{"task", task.name},
+                             {"title", task.title},
+                             {"group", task.group},
+                             {"in_group_mean", task.in_group_mean},
+                             {"num_fewshot", task.shots},
+                             {"limit", limit_json(task)},
+                             {"headline", task.metrics.empty() ? "" : task.metrics[task.headline].key},
+                             {"shares", shares},
+                             {"metadata", {{"version", task.version}}}};
   if (!task.error.empty()) j["errors"][task.name] = task.error;
   if (!task.warnings.empty()) j["warnings"][task.name] = task.warnings;
 }

@@ -50,6 +50,7 @@ void SubtaskRun::keep(const Sample& sample) {
     if (sample.answers[i].truncated && result_.truncated++ == 0) result_.first_truncated = sample.example->id;
     result_.shortened += request.kind == AskKind::generate && request.max_tokens >= model_.max_length() ? 1 : 0;
   }
+  result_.lacking_shots += sample.example->lacking_shots > 0 ? 1 : 0;
   ++result_.examples;
 }
 
@@ -116,7 +117,7 @@ SubtaskResult SubtaskRun::run(SampleLog* log, const std::function<void(int64_t)>
     judgements_.resize(examples_.size());
     const std::vector<size_t> open = take_logged(log);
     for (size_t at = 0; at < open.size();) {
-      if (stop && stop()) throw Stopped{};
+      if (stop && stop()) throw Stopped{.examples = result_.examples};
       Chunk chunk = next_chunk(open, at);
       ask(chunk, progress);
       // Programs take time: several are run at once.

@@ -31,6 +31,7 @@ struct SubtaskResult {
   int64_t truncated = 0;          // requests whose context was cut on the left
   int64_t first_truncated = 0;    // record of the first of them
   int64_t shortened = 0;          // requests that got fewer new tokens than the task wants
+  int64_t lacking_shots = 0;      // examples that got fewer few-shot examples than the task wants
   std::string error = {};
 };
 
@@ -38,7 +39,10 @@ struct SubtaskResult {
 struct TaskFailed {
   std::string words;
 };
-struct Stopped {};  // between two chunks, because that was asked for
+// Between two chunks, because that was asked for.
+struct Stopped {
+  int64_t examples = 0;  // that have been judged; a log has kept them
+};
 
 // Errors of the data or the numbers are the task's own.
 template <class Work>

@@ -39,6 +39,9 @@ TaskResult run_task(TextModel& model, const Task& task, const TaskRunOptions& op
     if (names.empty()) throw TaskFailed{task.info().name + " has no data"};
   } catch (const TaskFailed& failed) {
     result.error = failed.words;
+  } catch (Stopped& stopped) {
+    stopped.examples += result.examples();
+    throw;
   }
   conclude(result);
   return result;
@@ -51,8 +54,8 @@ TaskRunResult run_all(TextModel& model, std::span<const Task* const> tasks, cons
       if (hooks.progress) told = [&, t](int64_t examples) { hooks.progress(t, examples); };
       result.tasks.push_back(run_task(model, *tasks[t], options, told, hooks.stop));
       if (hooks.finished) hooks.finished(result.tasks.back());
-    } catch (const Stopped&) {
-      result.stopped = true;
+    } catch (const Stopped& stopped) {
+      result.stopped = true, result.kept = stopped.examples;
       return result;
     }
   return result;
@@ -69,11 +72,11 @@ int64_t TaskResult::examples() const {
 }
 
 std::vector<std::string> TaskResult::warnings() const {
-  int64_t truncated = 0, shortened = 0;
+  int64_t truncated = 0, shortened = 0, lacking = 0;
   const SubtaskResult* first = nullptr;
   for (const SubtaskResult& s : subtasks) {
     if (first == nullptr && s.truncated > 0) first = &s;
-    truncated += s.truncated, shortened += s.shortened;
+    truncated += s.truncated, shortened += s.shortened, lacking += s.lacking_shots;
   }
   std::vector<std::string> lines;
   if (truncated > 0)
@@ -82,20 +85,30 @@ std::vector<std::string> TaskResult::warnings() const {
   if (shortened > 0)
     lines.push_back(fmt::format("{}: {} fewer new tokens than the task asks for: the model reads no more", info.name,
                                 count_text(shortened, "request") + (shortened == 1 ? " gets" : " get")));
+  if (lacking > 0)
+    lines.push_back(fmt::format("{}: {} fewer than {} few-shot examples: others that were drawn equal the question", info.name,
+                                count_text(lacking, "question") + (lacking == 1 ? " has" : " have"), shots));
   return lines;
 }
 
-int64_t count_examples(const Task& task, const TaskOptions& options) {
-  try {
-    int64_t all = 0;
-    for (const std::string& name : task.subtasks(options)) {
-      const int64_t count = task.count(name, options);
-      all += options.limit > 0 ? std::min(options.limit, count) : count;
+std::vector<CheckedTask> check_examples(std::span<const Task* const> tasks, const TaskOptions& options) {
+  std::vector<CheckedTask> all;
+  std::string problems;
+  for (const Task* task : tasks) try {
+      CheckedTask checked;
+      for (const std::string& subtask : task->subtasks(options)) {
+        std::vector<Example> examples = task->examples(subtask, options);
+        if (examples.empty()) fail<UsageError>("task {}: its data has no examples", subtask);
+        if (checked.examples == 0) checked.first = std::move(examples.front());
+        checked.examples += static_cast<int64_t>(examples.size());
+      }
+      if (checked.examples == 0) fail<UsageError>("task {} has no data", task->info().name);
+      all.push_back(std::move(checked));
+    } catch (const UsageError& e) {
+      problems += std::string("\n") + e.what();
     }
-    return all;
-  } catch (const Error&) {
-    return 0;  // the task itself will tell
-  }
+  if (!problems.empty()) throw UsageError(problems.substr(1));
+  return all;
 }
 
 TaskRunResult run_tasks(TextModel& model, std::span<const Task* const> tasks, const TaskRunOptions& options, const TaskRunHooks& hooks) {

@@ -21,7 +21,7 @@ struct TaskResult {
   std::string error = {};               // empty: all is well
 
   int64_t examples() const;
-  std::vector<std::string> warnings() const;  // over-long requests
+  std::vector<std::string> warnings() const;  // over-long requests, questions with fewer few-shot examples
 };
 
 struct TaskRunHooks {
@@ -33,9 +33,15 @@ struct TaskRunHooks {
 struct TaskRunResult {
   std::vector<TaskResult> tasks;  // those that ended, on rank 0
   bool stopped = false;
+  int64_t kept = 0;  // stopped: examples of the task behind these that its samples have
 };
 
-int64_t count_examples(const Task& task, const TaskOptions& options);  // of all subtasks; 0 where the data cannot be read
+struct CheckedTask {
+  Example first;
+  int64_t examples = 0;  // of all subtasks
+};
+// Makes all examples of the tasks once. UsageError with what is wrong with the data of each, before hours are spent on the others.
+std::vector<CheckedTask> check_examples(std::span<const Task* const> tasks, const TaskOptions& options);
 
 // Collective over the ranks of the model. Rank 0 reads the data, the others only compute and get no results; tasks, options and hooks are
 // rank 0's. Errors of a task are in its result; what is thrown is a failure of the model, its ranks or the folder of samples.

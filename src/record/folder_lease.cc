@@ -109,10 +109,11 @@ uint64_t lease_token(const fs::path& folder) {
   return j.is_object() ? field(j, "token", uint64_t{0}) : 0;
 }
 
-FolderLease::FolderLease(const fs::path& folder, double lease_s, const Say& say)
+FolderLease::FolderLease(const fs::path& folder, double lease_s, const Say& say, std::string setting)
     : folder_(folder),
       file_(folder / "run.lock"),
       lease_s_(lease_s),
+      setting_(std::move(setting)),
       token_(random_token()),
       since_(fmt::format("{:%F %T} UTC", fmt::gmtime(std::time(nullptr)))) {
   acquire(say);
@@ -161,7 +162,7 @@ void FolderLease::acquire(const Say& say) {
     if (found.empty() && !fs::exists(file_)) continue;  // it was given back just now
     const Owner owner = Owner::parse(found);
     if (!is_dead(owner, found, say))
-      fail<UsageError>("another run is writing to {}: {}; choose another run.dir or stop it", folder_.string(), owner.describe());
+      fail<UsageError>("another run is writing to {}: {}; choose another {} or stop it", folder_.string(), owner.describe(), setting_);
     if (!replace(found)) continue;
     word_ = fmt::format("the run folder was taken over from {}, which {}", owner.describe(),
                         owner.life() == Owner::Life::gone ? "is gone" : fmt::format("was silent for {:g} s", owner.lease_s));

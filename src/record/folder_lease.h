@@ -21,9 +21,10 @@ namespace hlat {
 
 class FolderLease {
  public:
-  // UsageError names a living owner. say: told when another's silence has to be waited for. May take a lease's time.
+  // UsageError names a living owner, and the setting by which the user chose the folder. say: told when another's silence has to be waited
+  // for. May take a lease's time.
   using Say = std::function<void(const std::string&)>;
-  FolderLease(const std::filesystem::path& folder, double lease_s, const Say& say = {});
+  FolderLease(const std::filesystem::path& folder, double lease_s, const Say& say = {}, std::string setting = "run.dir");
   ~FolderLease();
   FolderLease(const FolderLease&) = delete;
   FolderLease& operator=(const FolderLease&) = delete;
@@ -45,6 +46,7 @@ class FolderLease {
 
   std::filesystem::path folder_, file_;
   double lease_s_;
+  std::string setting_;
   uint64_t token_;
   std::string since_;
   uint64_t sequence_ = 0;

@@ -6,17 +6,6 @@ namespace hlat {
 
 namespace {
 
-std::vector<std::string> split_names(const std::string& text) {
-  std::vector<std::string> names;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const size_t first = text.find_first_not_of(' ', begin), last = text.find_last_not_of(' ', end - 1);
-    if (first < end) names.push_back(text.substr(first, last - first + 1));
-    begin = end + 1;
-  }
-  return names;
-}
-
 EncodingRules rules_for(const RunTokenizer& tokenizer, int64_t length) {
   return {.bos = tokenizer.adds_bos(), .begin = tokenizer.bos(), .end = tokenizer.eos(), .max_length = length};
 }
@@ -42,7 +31,7 @@ void LoopTasks::place(Executor& executor) {
 
 void LoopTasks::check_tasks() {
   library_ = std::make_unique<TaskLibrary>(config_.eval.task_dir);
-  const std::vector<std::string> names = split_names(config_.eval.tasks);
+  const std::vector<std::string> names = split_task_names(config_.eval.tasks);
   if (names.empty()) throw UsageError("eval.tasks names no task; hlat eval --list shows those there are");
   tasks_ = library_->find(names);
   std::string problems;
@@ -55,8 +44,7 @@ void LoopTasks::check_tasks() {
       problems += fmt::format("\neval.tasks: {} needs {}, which is not in eval.data = {}", info.name, file, config_.eval.data);
   }
   if (!problems.empty()) throw UsageError(problems.substr(1));
-  for (const Task* task : tasks_)
-    for (const std::string& subtask : task->subtasks(options_.tasks)) task->examples(subtask, options_.tasks);  // broken ones are named now
+  check_examples(tasks_, options_.tasks);
 }
 
 bool LoopTasks::due(int64_t step) const {

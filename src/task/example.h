@@ -47,6 +47,7 @@ struct Example {
   int64_t id = 0;                      // the number of its record in the data, from 0
   nlohmann::ordered_json record = {};  // its fields, as the data has them
   std::vector<TextRequest> requests = {};
+  int64_t lacking_shots = 0;  // few-shot examples that it got too few: those drawn were the question itself
 };
 
 }  // namespace hlat

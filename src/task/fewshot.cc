@@ -14,13 +14,15 @@ FewShotTexts::FewShotTexts(std::vector<TaskRecord> records, int64_t count, bool 
       from_data_(from_data),
       random_(seed),
       write_(std::move(write)) {
-  const size_t needed = count_ + (count_ > 0 && from_data_ ? 1 : 0);
-  if (needed > records_.size()) fail<UsageError>("{} shots need {} few-shot examples, and there are {}", count_, needed, records_.size());
+  HLAT_CHECK(records_needed(count, from_data) <= records_.size(), "{} few-shot examples for {} shots", records_.size(), count);
 }
 
+size_t FewShotTexts::records_needed(int64_t count, bool from_data) { return static_cast<size_t>(count) + (count > 0 && from_data ? 1 : 0); }
+
 std::string FewShotTexts::next(const Json& question) {
+  left_out_ = 0;
   if (count_ == 0) return "";
-  const auto drawn = static_cast<uint32_t>(count_ + (from_data_ ? 1 : 0));
+  const auto drawn = static_cast<uint32_t>(records_needed(static_cast<int64_t>(count_), from_data_));
   std::vector<uint32_t> numbers(drawn);
   if (first_)
     std::iota(numbers.begin(), numbers.end(), 0u);
@@ -34,6 +36,7 @@ std::string FewShotTexts::next(const Json& question) {
     out += text(n);
     --left;
   }
+  left_out_ = static_cast<int64_t>(left);
   return out;
 }
 

@@ -50,9 +50,35 @@ std::string content(const fs::path& path) {
   return text.str();
 }
 
+std::string trimmed(const std::string& name) {
+  const size_t first = name.find_first_not_of(" \t"), last = name.find_last_not_of(" \t");
+  return first == std::string::npos ? "" : name.substr(first, last - first + 1);
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
 bool is_yaml(const fs::path& path) { return path.extension() == ".yaml" || path.extension() == ".yml"; }
 
 }  // namespace
+
+std::vector<std::string> split_task_names(const std::string& names) {
+  std::vector<std::string> all;
+  for (size_t at = 0; at <= names.size();) {
+    const size_t end = std::min(names.find(',', at), names.size());
+    if (std::string name = trimmed(names.substr(at, end - at)); !name.empty()) all.push_back(std::move(name));
+    at = end + 1;
+  }
+  return all;
+}
+
+void check_data_folder(const fs::path& folder, const std::string& setting) {
+  std::error_code ignored;
+  if (fs::is_directory(folder, ignored)) return;
+  fail<UsageError>("{} {}: {}", setting, folder.string(), fs::exists(folder, ignored) ? "is not a folder" : "there is no such folder");
+}
 
 TaskLibrary::TaskLibrary(const fs::path& folder) {
   for (const EmbeddedTask& task : embedded_tasks()) built_in_[std::string(task.name)] = {std::string(task.text), "built in"};
@@ -111,7 +137,8 @@ std::vector<std::string> TaskLibrary::names() const {
 std::vector<const Task*> TaskLibrary::find(const std::vector<std::string>& names) {
   std::vector<const Task*> out;
   std::string unknown;
-  for (const std::string& name : names) {
+  for (const std::string& given : names) {
+    const std::string name = trimmed(given);
     const std::vector<const Task*> meant = meaning(name);
     if (meant.empty()) unknown += unknown_task(name);
     for (const Task* task : meant)
@@ -133,19 +160,30 @@ std::vector<const Task*> TaskLibrary::meaning(const std::string& name) {
   if (found != tasks_.end()) return {&found->second};
   std::vector<const Task*> group;
   for (const auto& [ignored, task] : tasks_)
-    if (task.info().group == name && task.info().in_group_mean) group.push_back(&task);
+    if (lower(task.info().group) == lower(name) && task.info().in_group_mean) group.push_back(&task);
   return group;
 }
 
+std::vector<std::string> TaskLibrary::groups() const {
+  std::vector<std::string> all;
+  for (const auto& [ignored, task] : tasks_)
+    if (task.info().in_group_mean && std::find(all.begin(), all.end(), task.info().group) == all.end()) all.push_back(task.info().group);
+  return all;
+}
+
 std::string TaskLibrary::unknown_task(const std::string& name) const {
-  std::vector<std::string_view> known, alike;
+  const std::vector<std::string> groups = this->groups();
+  std::vector<std::string_view> known(groups.begin(), groups.end()), alike;
   for (const auto& [other, task] : tasks_) {
     known.push_back(other);
     if (other.find(name) != std::string::npos) alike.push_back(other);
   }
   const std::string_view near = nearest(name, known);
   if (!near.empty()) return fmt::format("\nunknown task '{}'; did you mean {}?", name, near);
-  return fmt::format("\nunknown task '{}'; there are {}", name, fmt::join(alike.empty() ? known : alike, ", "));
+  if (!alike.empty()) return fmt::format("\nunknown task '{}'; there are {}", name, fmt::join(alike, ", "));
+  known.erase(known.begin(), known.begin() + static_cast<ptrdiff_t>(groups.size()));
+  return fmt::format("\nunknown task '{}'; there are the groups {}, and the tasks {}", name, fmt::join(groups, ", "),
+                     fmt::join(known, ", "));
 }
 
 std::vector<TaskListing> TaskLibrary::list(const TaskOptions& options) const {

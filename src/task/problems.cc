@@ -6,6 +6,10 @@
 
 namespace hlat {
 
+void Problems::add_once(const std::string& line) {
+  if (std::find(lines_.begin(), lines_.end(), line) == lines_.end()) lines_.push_back(line);
+}
+
 void Problems::refuse(const std::string& title) const {
   constexpr size_t kShown = 20;
   if (lines_.empty()) return;

@@ -67,7 +67,14 @@ FewShotTexts fewshot_of(const TaskFile& task, const TaskOptions& options, const 
       task.fewshot.has_questions || !source.given() ||
       (source.examples.empty() && shots > 0 && file_of(task, source.files, options, part) == file_of(task, task.data.files, options, part));
   if (shots > 0) records = source.given() ? records_of(task, source, options, part, problems) : data;
-  return {std::move(records),   shots,
+  const size_t needed = FewShotTexts::records_needed(shots, from_data);
+  const bool enough = needed <= records.size();
+  if (!enough) {
+    const DataSource& read = source.given() ? source : task.data;
+    const std::string where = read.files.empty() ? task.info.origin : file_of(task, read.files, options, part);
+    problems.add(where, fmt::format("{} shots need {} few-shot examples, and there are {}", shots, needed, records.size()));
+  }
+  return {std::move(records),   enough ? shots : 0,
           task.fewshot.first,   from_data,
           options.fewshot_seed, [&task, &shared](const TaskRecord& r) { return fewshot_text(task, {r.fields, &shared}); }};
 }
@@ -105,6 +112,18 @@ std::vector<std::string> Task::missing(const TaskOptions& options) const {
   return out;
 }
 
+std::vector<std::string> Task::files(const std::string& subtask, const TaskOptions& options) const {
+  const std::string part = part_of(*file_, subtask);
+  std::vector<std::string> out;
+  const auto add = [&](const std::vector<std::string>& alternatives) {
+    const std::optional<std::string> found = find_file(alternatives, options.data, part);
+    if (found && std::find(out.begin(), out.end(), *found) == out.end()) out.push_back(*found);
+  };
+  add(file_->data.files);
+  if (shots_of(*file_, options) > 0) add(file_->fewshot.source.files);
+  return out;
+}
+
 std::vector<std::string> Task::subtasks(const TaskOptions& options) const {
   const std::vector<std::string> absent = missing(options);
   if (!absent.empty())
@@ -128,18 +147,25 @@ std::vector<Example> Task::examples(const std::string& subtask, const TaskOption
   const std::string title = fmt::format("task {}: broken examples", subtask);
   Problems problems;
   const std::vector<TaskRecord> records = records_of(task, task.data, options, part, problems);
+  const size_t broken = problems.count();
   const Json shared = shared_fields(task, options, part, problems);
+  if (problems.count() > broken) problems.refuse(title);  // else every record lacks these fields
   FewShotTexts fewshot = fewshot_of(task, options, part, records, shared, problems);
-  problems.refuse(title);
 
   const Json nothing = Json::object();
   const std::string description = task.description.text({nothing, &shared});
   std::vector<Example> out;
   for (const TaskRecord& r : records) {
     if (options.limit > 0 && static_cast<int64_t>(out.size()) == options.limit) break;
-    const std::string before = description + fewshot.next(r.fields);
+    std::string before = description;
     const uint64_t seed = hash_name(fmt::format("{}/{}/{}", subtask, r.id, options.sampling_seed));
     out.push_back({.id = r.id, .record = r.fields});
+    try {
+      before += fewshot.next(r.fields);
+    } catch (const UsageError& e) {
+      problems.add_once(e.what());
+    }
+    out.back().lacking_shots = fewshot.left_out();
     try {
       out.back().requests = requests_of(task, {r.fields, &shared}, before, seed);
     } catch (const Error& e) {

@@ -71,6 +71,9 @@ class Task {
   // Data files that are needed and not there; patterns as the task has them. Few-shot data counts when there are shots.
   std::vector<std::string> missing(const TaskOptions& options) const;
 
+  // Data files of a subtask that are there: of its questions, and of few-shot examples where there are shots.
+  std::vector<std::string> files(const std::string& subtask, const TaskOptions& options) const;
+
   // In the order of their names. UsageError where data is missing.
   std::vector<std::string> subtasks(const TaskOptions& options) const;
 

@@ -32,6 +32,58 @@ TEST(EvalShown, EstimatesEachKindOfTaskByItsOwnPace) {
   EXPECT_EQ(out.str(), "\r\x1b[K");
 }
 
+TEST(EvalShown, InAPipeALineEveryHalfMinute) {
+  double now = 0;
+  ProgressOptions options{.live = false, .now = [&] { return now; }, .width = [] { return 10; }};
+  std::ostringstream out;
+  EvalShown shown(out, options, {{.name = "piqa", .kind = TaskKind::choice, .examples = 100}});
+  now = 29;
+  shown.show(0, 29);
+  EXPECT_EQ(out.str(), "");
+  now = 31;
+  shown.show(0, 31);
+  now = 60;
+  shown.show(0, 60);
+  EXPECT_EQ(out.str(), "piqa (1 of 1): 31 of 100 examples, ETA 1m 09s\n");
+  shown.end_line();
+  now = 61;
+  shown.show(0, 61);
+  EXPECT_EQ(out.str(), "piqa (1 of 1): 31 of 100 examples, ETA 1m 09s\npiqa (1 of 1): 61 of 100 examples, ETA 39s\n");
+}
+
+TEST(EvalTable, ALimitIsSeenBesideTheNumberOfExamples) {
+  NamedMetrics n;
+  n.examples = 10, n.available = 1838;
+  EXPECT_EQ(examples_text(n), "10 of 1838");
+  n.examples = 1838;
+  EXPECT_EQ(examples_text(n), "1838");
+}
+
+TEST(EvalTable, AWarningOfAllTasksIsToldOnce) {
+  Results r;
+  for (const char* name : {"a", "b"}) {
+    TaskScores t;
+    t.name = t.title = name, t.group = "CR", t.warnings = {"the tokenizer differs", std::string("only ") + name};
+    t.metrics = {{.key = "acc,none", .value = 0.5, .error = 0.1}};
+    r.tasks.push_back(t);
+  }
+  const std::string text = results_text(r);
+  EXPECT_NE(text.find("warning: the tokenizer differs\nwarning: only a\nwarning: only b\n"), std::string::npos) << text;
+}
+
+TEST(EvalTable, ATaskThatFailedIsSeenAmongModels) {
+  const auto failed = [](const std::string& name, const std::string& group) {
+    TaskScores t;
+    t.name = name, t.title = name, t.group = group, t.error = "broken";
+    return t;
+  };
+  Results r;
+  r.tasks = {failed("PIQA", "CR"), failed("WikiText", "LM")};
+  EXPECT_EQ(models_text({r}, {"step"}, "r", {{"2"}}),
+            "step      CR  WikiText\n"
+            "   2  failed    failed\n");
+}
+
 TEST(EvalTable, GroupsWithTheirTasksBelowThem) {
   Results r;
   const auto add = [&](const std::string& name, const std::string& group, double value) {

@@ -111,6 +111,12 @@ TEST_F(CliEval, AllCheckpointsOfARunMakeACurve) {
   expect_has(again.err, "step_2: done already");
   expect_has(again.err, "step_4: done already");
 
+  const std::string curve_before = slurp(run() + "/eval/curve.json");
+  const RunResult fewer = eval({run(), "--all", "--tasks", "pick", "--limit", "2"});
+  EXPECT_EQ(fewer.exit_code, 2) << fewer.err;
+  expect_has(fewer.err, "pick: 6 there, 2 now");
+  EXPECT_EQ(slurp(run() + "/eval/curve.json"), curve_before);
+
   const RunResult compared = eval({"--compare", run() + "/eval/step_4", run() + "/eval/step_2"}, false);
   ASSERT_EQ(compared.exit_code, 0) << compared.err;
   expect_has(compared.out, "McNemar, 6 pairs");
@@ -121,18 +127,71 @@ TEST_F(CliEval, AllCheckpointsOfARunMakeACurve) {
   EXPECT_NE(published.out.find("41.3"), std::string::npos);
 }
 
-TEST_F(CliEval, ABrokenRecordCostsItsTaskAlone) {
+TEST_F(CliEval, BrokenDataIsToldBeforeAnythingIsComputed) {
   dir_->write("data/broken.jsonl", records(2) + "{\"q\": \"half\n");
   dir_->write("tasks/broken.yaml",
               "task: broken\ntitle: Broken\ngroup: RC\nversion: 1\nkind: choice\ndata: {file: broken.jsonl}\n"
               "prompt: \"{{ q }}\"\nchoices: [\"{{ a }}\", \"{{ b }}\"]\ngold: \"{{ gold }}\"\nmetrics: [acc]\n");
   const std::string out = dir_->path("broken_out");
-  const RunResult r = eval({"--checkpoint", run(), "--tasks", "broken,pick", "--out", out});
-  EXPECT_EQ(r.exit_code, 1) << r.err;
-  expect_has(r.err, "broken.jsonl");
-  const Json j = Json::parse(slurp(out + "/results.json"));
-  EXPECT_TRUE(j["results"]["pick"]["acc,none"].is_number());
-  expect_has(j["errors"]["broken"], "broken.jsonl");
+  const RunResult r = eval({"--checkpoint", run(), "--tasks", "pick,broken", "--out", out});
+  EXPECT_EQ(r.exit_code, 2) << r.err;
+  expect_has(r.err, "broken.jsonl:3: ");
+  const RunResult shots = eval({"--checkpoint", run(), "--tasks", "pick", "--out", out, "--shots", "9"});
+  EXPECT_EQ(shots.exit_code, 2) << shots.err;
+  expect_has(shots.err, "pick.jsonl: 9 shots need 10 few-shot examples, and there are 6");
+  for (const RunResult& refused : {r, shots}) EXPECT_EQ(refused.err.find(" parameters of "), std::string::npos) << "a model was opened";
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST_F(CliEval, ASmallerLimitReplacesNoResults) {
+  const std::string out = dir_->path("limited");
+  const auto limited = [&](const std::string& limit) {
+    return eval({"--checkpoint", run(), "--tasks", "pick, tell", "--out", out, "--limit", limit});
+  };
+  const RunResult four = limited("4");
+  ASSERT_EQ(four.exit_code, 0) << four.err;
+  expect_has(four.err, "4 of 6 examples (--limit) in ");
+  expect_has(four.out, "4 of 6");
+  const std::string results = slurp(out + "/results.json");
+  EXPECT_EQ(Json::parse(results)["configs"]["pick"]["limit"], 4);
+  const RunResult two = limited("2");
+  EXPECT_EQ(two.exit_code, 2) << two.err;
+  expect_has(two.err, "results of more examples than --limit 2 asks for");
+  expect_has(two.err, "pick: 4 there, 2 now");
+  EXPECT_EQ(slurp(out + "/results.json"), results);
+  const RunResult all = limited("0");
+  ASSERT_EQ(all.exit_code, 0) << all.err;
+  expect_has(all.err, "6 examples (4 of an earlier run) in ");
+  EXPECT_TRUE(Json::parse(slurp(out + "/results.json"))["configs"]["pick"]["limit"].is_null());
+
+  const RunResult config = eval({"--checkpoint", run(), "--tasks", "pick", "--out", dir_->path("by_config"), "eval.limit=3"});
+  ASSERT_EQ(config.exit_code, 0) << config.err;
+  expect_has(config.err, "3 of 6 examples (eval.limit) in ");
+}
+
+TEST_F(CliEval, ACallThatWasRefusedLeavesItsFolderToOthers) {
+  const std::string out = dir_->path("refused");
+  const RunResult wrong = eval({"--checkpoint", run(), "--tasks", "pick", "--out", out, "model.layers=7"});
+  ASSERT_EQ(wrong.exit_code, 2) << wrong.err;
+  const RunResult right = eval({"--checkpoint", run(), "--tasks", "pick", "--out", out});
+  EXPECT_EQ(right.exit_code, 0) << right.err;
+  const RunResult other = eval({"--checkpoint", run(), "--tasks", "pick", "--out", out, "--bos", "off"});
+  EXPECT_EQ(other.exit_code, 2) << "now it has results";
+}
+
+TEST_F(CliEval, TasksThatTheModelCannotReadAreRefused) {
+  const std::string words = dir_->path("words");
+  const RunResult trained = run_binary({"train", "run.dir=" + words, "model.layers=1", "model.hidden=32", "model.heads=2", "model.ffn=64",
+                                        "model.vocab=auto", "train.steps=1", "train.seq_len=32", "train.global_batch=2",
+                                        "train.micro_batch=2", "device.threads=1", "checkpoint.every=1"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const RunResult r = eval({words, "--all", "--tasks", "pick,tell"});
+  EXPECT_EQ(r.exit_code, 2) << r.err;
+  expect_has(r.err, "the embedded corpus, cannot encode their texts");
+  expect_has(r.err, "  pick: 'Q:'");
+  expect_has(r.err, "  tell: 'Q:'");
+  EXPECT_EQ(r.err.find(" parameters of "), std::string::npos) << "a model was opened";
+  EXPECT_EQ(r.out, "");
 }
 
 TEST_F(CliEval, WrongInputIsToldBeforeAnythingIsComputed) {
@@ -165,10 +224,42 @@ TEST_F(CliEval, ATokenizerThatIsNotTheCheckpointsIsTold) {
       eval({"--checkpoint", run(), "--tasks", "pick", "--out", dir_->path("named"), "--tokenizer", dir_->path("other.json")});
   EXPECT_EQ(named.exit_code, 0) << named.err;
   expect_has(named.err, "warning: the tokenizer ");
+  expect_has(Json::parse(slurp(dir_->path("named/results.json")))["warnings"]["pick"][0], "the tokenizer " + dir_->path("other.json"));
   const RunResult large = eval({"--checkpoint", run(), "--tasks", "pick", "--out", dir_->path("large"), "--tokenizer",
                                 HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/llama2.json"});
   EXPECT_EQ(large.exit_code, 2);
   expect_has(large.err, "do not belong together");
+}
+
+TEST_F(CliEval, ATokenizerThatIsNotTheImportedModelsIsTold) {
+  const std::string folder = dir_->path("hf");
+  ASSERT_EQ(run_binary({"ckpt", "export", run(), folder}).exit_code, 0);
+  ASSERT_EQ(run_binary({"ckpt", "import", folder, dir_->path("imported")}).exit_code, 0);
+  dir_->write("other.json", slurp(kTokenizer) + "\n");
+  const auto with = [&](const std::string& out, std::vector<std::string> words) {
+    words.insert(words.begin(), {"--checkpoint", dir_->path("imported"), "--tasks", "pick", "--out", dir_->path(out)});
+    const RunResult r = eval(words);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return std::pair(r.err, Json::parse(slurp(dir_->path(out + "/results.json"))));
+  };
+  const auto [err, results] = with("imported_other", {"--tokenizer", dir_->path("other.json")});
+  expect_has(err, "warning: the tokenizer " + dir_->path("other.json") + " is not the one that ");
+  expect_has(results["warnings"]["pick"][0], "is not the one that ");
+  const auto [own_err, own_results] = with("imported_own", {});
+  EXPECT_EQ(own_err.find("warning"), std::string::npos) << own_err;
+  EXPECT_FALSE(own_results.contains("warnings"));
+}
+
+TEST_F(CliEval, ADataFolderThatIsNotThereIsNamed) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"eval", "--list"},
+                                                {"eval", "--show", "piqa"},
+                                                {"eval", "--checkpoint", run(), "--tasks", "piqa", "--out", dir_->path("never")}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--data", dir_->path("nodata")});
+    const RunResult r = run_binary(all);
+    EXPECT_EQ(r.exit_code, 2) << r.out;
+    expect_has(r.err, "--data " + dir_->path("nodata") + ": there is no such folder");
+  }
 }
 
 TEST_F(CliEval, ListsTasksAndShowsOne) {
@@ -179,6 +270,15 @@ TEST_F(CliEval, ListsTasksAndShowsOne) {
   ASSERT_EQ(show.exit_code, 0) << show.err;
   expect_has(show.out, "Q: what is number 0\nA:");
   expect_has(show.out, " none of them");
+  expect_has(show.out, "headline       acc\n");
+  expect_has(show.out, "data           " + dir_->path("data/pick.jsonl") + "\n");
+  expect_has(show.out, "--- right answer ---\nrequest 1\n");
+  const RunResult shots = eval({"--show", "pick", "--shots", "1"});
+  expect_has(shots.out, "num_fewshot    1\n");
+  const RunResult missing = eval({"--show", "gsm8k"});
+  EXPECT_EQ(missing.exit_code, 2);
+  expect_has(missing.out, "num_fewshot    8\n");
+  expect_has(missing.err, " is not in " + dir_->path("data"));
 }
 
 }  // namespace

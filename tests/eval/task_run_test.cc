@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/message_of.h"
 #include "support/small_tasks.h"
 #include "support/thread_comm.h"
 
@@ -198,7 +199,51 @@ TEST(TaskRun, ProgressTellsExamples) {
   small.run(model, {"pick", "parts"}, small.options(), {.progress = [&](size_t t, int64_t n) { told.emplace_back(t, n); }});
   EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
   EXPECT_EQ(told.back(), (std::pair<size_t, int64_t>{1, 8}));
-  EXPECT_EQ(count_examples(*small.find({"parts"})[0], small.options().tasks), 8);
+}
+
+TEST(TaskRun, DataIsCheckedBeforeAnythingIsAsked) {
+  SmallTasks small;
+  const auto tasks = small.find(kAll);
+  const std::vector<CheckedTask> checked = check_examples(tasks, small.options().tasks);
+  ASSERT_EQ(checked.size(), kAll.size());
+  EXPECT_EQ(checked[1].examples, 8) << "of all parts";
+  EXPECT_EQ(checked[0].first.id, 0);
+  EXPECT_FALSE(checked[0].first.requests.empty());
+  TaskOptions limited = small.options().tasks;
+  limited.limit = 2;
+  EXPECT_EQ(check_examples(tasks, limited)[0].examples, 2);
+  std::ofstream(small.dir().path("data/parts/two.jsonl")) << "no record\n";
+  small.dir().write("data/pick.jsonl", "{\"q\": 1}\n");
+  const std::string said = message_of([&] { check_examples(tasks, small.options().tasks); });
+  for (const char* place : {"pick.jsonl:1: ", "two.jsonl:1: "}) EXPECT_NE(said.find(place), std::string::npos) << said;
+}
+
+TEST(TaskRun, StoppedItTellsHowManyExamplesAreKept) {
+  SmallTasks small;
+  auto model = small.model();
+  TaskRunOptions options = small.options("out");
+  options.chunk_tokens = 1;
+  int chunks = 0;
+  const TaskRunHooks hooks{.stop = [&] { return ++chunks > 6; }};
+  const TaskRunResult r = small.run(model, {"parts"}, options, hooks);
+  EXPECT_TRUE(r.stopped);
+  EXPECT_EQ(r.kept, 6) << "of both parts";
+  chunks = 6;
+  EXPECT_EQ(small.run(model, {"parts"}, options, hooks).kept, 6) << "those of the run before";
+}
+
+TEST(TaskRun, QuestionsThatLackFewShotExamplesAreTold) {
+  SmallTasks small;
+  small.dir().write("tasks/twins.yaml",
+                    "task: twins\ntitle: Twins\ngroup: CR\nversion: 1\nkind: choice\ndata: {file: twins.jsonl}\nfewshot: {count: 2}\n"
+                    "prompt: \"{{ q }}\"\nchoices: [\"{{ a }}\", \"{{ b }}\"]\ngold: \"{{ gold }}\"\nmetrics: [acc]\n");
+  small.dir().write("data/twins.jsonl", SmallTasks::records(1, "x") + SmallTasks::records(1, "x") + SmallTasks::records(1, "x"));
+  auto model = small.model();
+  const TaskRunResult r = small.run(model, {"twins"}, small.options());
+  ASSERT_EQ(r.tasks[0].error, "");
+  ASSERT_EQ(r.tasks[0].warnings().size(), 1u);
+  EXPECT_NE(r.tasks[0].warnings()[0].find("3 questions have fewer than 2 few-shot examples"), std::string::npos)
+      << r.tasks[0].warnings()[0];
 }
 
 TEST(TaskRun, RanksAnswerTogetherWhatRank0Reads) {

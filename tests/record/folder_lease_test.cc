@@ -54,6 +54,9 @@ TEST(FolderLease, NamesItsOwnerAndGoesAwayWithIt) {
               std::string::npos)
         << told;
     EXPECT_THROW(FolderLease(dir.path(), 60), UsageError);
+    EXPECT_NE(told.find("choose another run.dir or stop it"), std::string::npos) << told;
+    const std::string folder_option = message_of([&] { FolderLease(dir.path(), 60, FolderLease::Say{}, "--out"); });
+    EXPECT_NE(folder_option.find("choose another --out or stop it"), std::string::npos) << folder_option;
   }
   EXPECT_EQ(lease_token(dir.path()), 0u);
   EXPECT_TRUE(std::filesystem::is_empty(dir.path())) << "no claims and halves are left";

@@ -94,9 +94,8 @@ TEST(TaskExamples, FewShotFromAnotherFileInOrderWithItsOwnTemplates) {
                             "  prompt: 'S: {{ ask }} ='\n  target: '{{ say }}'\n");
   EXPECT_EQ(examples_of(task, {.data = dir.path()}).at(0).requests[0].context, "About things.\nS: one = 1\nS: two = 2\nQ: q5\nA:");
   EXPECT_EQ(examples_of(task, {.data = dir.path(), .shots = 0}).at(0).requests[0].context, "About things.\nQ: q5\nA:");
-  EXPECT_NE(
-      message_of([&] { examples_of(task, {.data = dir.path(), .shots = 4}); }).find("4 shots need 4 few-shot examples, and there are 3"),
-      std::string::npos);
+  const std::string few = message_of([&] { examples_of(task, {.data = dir.path(), .shots = 4}); });
+  EXPECT_NE(few.find("shots.json: 4 shots need 4 few-shot examples, and there are 3"), std::string::npos) << few;
 }
 
 TEST(TaskExamples, FewShotWrittenInTheTaskFile) {
@@ -196,6 +195,35 @@ TEST(TaskExamples, BrokenExamplesAreToldTogetherAndTheTaskIsRefused) {
   EXPECT_NE(said.find("a.jsonl:5: an empty choice"), std::string::npos) << said;
   EXPECT_NE(said.find("a.jsonl:6: gold is a text"), std::string::npos) << said;
   EXPECT_THROW(examples_of(task, {.data = dir.path()}), UsageError);
+}
+
+TEST(TaskExamples, WhatCannotBeReadAndWhatCannotBeAskedAreToldTogether) {
+  const TempDir dir;
+  dir.write("a.jsonl", record(0) + "{\"q\": \"x\", \"options\": [\"a\", \"b\"], \"gold\": 2}\n{\"q\": \n" +
+                           "{\"options\": [\"a\", \"b\"], \"gold\": 0}\n" + record(1));
+  dir.write("s.jsonl", "{\"q\": \"x\"}\n");
+  const Task task = task_of(kChoice + "fewshot: {source: {file: s.jsonl}, count: 1, order: first}\n");
+  const std::string said = message_of([&] { examples_of(task, {.data = dir.path()}); });
+  for (const char* line : {"a.jsonl:2: gold 2 is out of range", "a.jsonl:3: ", "a.jsonl:4: no field 'q'", "s.jsonl:1: no field 'options'"})
+    EXPECT_NE(said.find(line), std::string::npos) << line << "\n" << said;
+  EXPECT_EQ(said.find("s.jsonl:1"), said.rfind("s.jsonl:1")) << "once for all questions: " << said;
+}
+
+TEST(TaskExamples, RecordsEqualToTheQuestionAreCounted) {
+  const TempDir dir;
+  dir.write("a.jsonl", record(0) + record(0) + record(0) + record(1));
+  const auto examples = examples_of(task_of(kChoice + "fewshot: {count: 2, order: first}\n"), {.data = dir.path()});
+  EXPECT_EQ(examples[0].lacking_shots, 2) << "the first three are the question";
+  EXPECT_EQ(examples[3].lacking_shots, 0);
+}
+
+TEST(TaskExamples, TheirFilesAreKnown) {
+  const TempDir dir;
+  dir.write("a.jsonl", record(0));
+  dir.write("s.jsonl", record(1));
+  const Task task = task_of(kChoice + "fewshot: {source: {file: s.jsonl}, count: 1}\n");
+  EXPECT_EQ(task.files("t", {.data = dir.path()}), (std::vector<std::string>{dir.path("a.jsonl"), dir.path("s.jsonl")}));
+  EXPECT_EQ(task.files("t", {.data = dir.path(), .shots = 0}), std::vector<std::string>{dir.path("a.jsonl")});
 }
 
 TEST(TaskExamples, ABrokenFewShotExampleIsNamed) {

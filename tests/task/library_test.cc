@@ -75,11 +75,28 @@ TEST(TaskLibrary, ATaskByThePathOfItsFile) {
 
 TEST(TaskLibrary, UnknownTasksAreNamedWithWhatMayBeMeant) {
   TaskLibrary library;
-  const std::string said = message_of([&] { library.find({"piqa", "hellaswga", "bbh", "zzzzzzzzzzzz"}); });
+  const std::string said = message_of([&] { library.find({"piqa", "hellaswga", "pairs", "zzzzzzzzzzzz"}); });
   EXPECT_NE(said.find("unknown task 'hellaswga'; did you mean hellaswag?"), std::string::npos) << said;
-  EXPECT_NE(said.find("unknown task 'bbh'; there are bbh_cot_fewshot, bbh_fewshot"), std::string::npos) << said;
-  EXPECT_NE(said.find("unknown task 'zzzzzzzzzzzz'; there are arc_challenge, arc_easy"), std::string::npos) << said;
+  EXPECT_NE(said.find("unknown task 'pairs'; there are crows_pairs_english, crows_pairs_french"), std::string::npos) << said;
+  EXPECT_NE(said.find("unknown task 'zzzzzzzzzzzz'; there are the groups CR, "), std::string::npos) << said;
+  EXPECT_NE(said.find(", and the tasks arc_challenge, arc_easy"), std::string::npos) << said;
   EXPECT_THROW(library.find({"hellaswga"}), UsageError);
+}
+
+TEST(TaskLibrary, GroupsAreFoundInAnyCaseAndBlanksDoNotCount) {
+  TaskLibrary library;
+  EXPECT_EQ(names_of(library.find({"wk", " Truth and Bias"})).size(), 6u);
+  EXPECT_EQ(names_of(library.find({"piqa", " openbookqa "})), (std::vector<std::string>{"piqa", "openbookqa"}));
+  EXPECT_EQ(split_task_names(" CR, boolq ,,mmlu"), (std::vector<std::string>{"CR", "boolq", "mmlu"}));
+  EXPECT_TRUE(split_task_names(" , ").empty());
+}
+
+TEST(TaskLibrary, ADataFolderThatIsNoneIsNamed) {
+  const TempDir dir;
+  dir.write("file", "");
+  EXPECT_EQ(message_of([&] { check_data_folder(dir.path("none"), "--data"); }), "--data " + dir.path("none") + ": there is no such folder");
+  EXPECT_EQ(message_of([&] { check_data_folder(dir.path("file"), "eval.data"); }), "eval.data " + dir.path("file") + ": is not a folder");
+  EXPECT_NO_THROW(check_data_folder(dir.path(), "--data"));
 }
 
 TEST(TaskLibrary, WrongFilesAreNamed) {
