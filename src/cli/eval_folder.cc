@@ -20,7 +20,8 @@ constexpr double kLease = 60;  // seconds
 
 // Where a model runs does not decide its answers.
 bool decides_answers(const std::string& override_word) {
-  return !override_word.starts_with("device.") && !override_word.starts_with("parallel.") && !override_word.starts_with("eval.");
+  return !override_word.starts_with("device.") && !override_word.starts_with("parallel.") && !override_word.starts_with("eval.") &&
+         !override_word.starts_with("train.micro_batch");
 }
 
 std::optional<Json> read_identity(const fs::path& folder) {

@@ -160,22 +160,27 @@ Evaluated EvalRun::run(const fs::path& checkpoint, const fs::path& out) {
   TextModel text(model.model(), tokenizer.get(), rules, session_.world());
   signals_.tasks_run(true);
   Evaluated evaluated;
-  if (leads) {
+  if (!leads) run_tasks(text, {}, {});  // until rank 0, whose work this is, has no more to ask
+  const std::string end = from_rank_0(session_.world(), [&] {
     folder->results().model = model_name(model.folder());
     folder->results().header = header_of(model, args_, tasks_->options(), rules);
-    evaluated.stopped = run_here(model, text, *folder, warning);
+    const bool stopped = run_here(model, text, *folder, warning);
     folder->save();
     evaluated.results = folder->results();
-  } else {
-    run_tasks(text, {}, {});
-  }
+    return std::string(stopped ? "stopped" : "");
+  });
   signals_.tasks_run(false);
-  evaluated.stopped = broadcast_value(session_.world(), evaluated.stopped, 0);
+  evaluated.stopped = !end.empty();
   return evaluated;
 }
 
 std::optional<Results> EvalRun::find_done(const fs::path& checkpoint, const fs::path& out) const {
-  std::optional<Results> found = EvalFolder::find(out, identity_of(args_, read_index(checkpoint)));
+  std::optional<Results> found;
+  try {
+    found = EvalFolder::find(out, identity_of(args_, read_index(checkpoint)));
+  } catch (const UsageError& e) {  // of one folder: the others are still looked at
+    print_err(fmt::format("warning: {}\n", e.what()));
+  }
   if (!found) return {};
   tasks_->refuse_fewer(*found, out.string());
   return tasks_->done_in(*found) ? found : std::nullopt;

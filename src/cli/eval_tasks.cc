@@ -4,21 +4,22 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/hf/hf_import.h"
 #include "checkpoint/hf/tokenizer_files.h"
-#include "config/load.h"
-#include "config/saved.h"
 #include "data/tokenizer/tokenizer.h"
+#include "runtime/eval_model.h"
 
 namespace hlat {
 
 namespace fs = std::filesystem;
 
 EvalTasks::EvalTasks(const EvalArgs& args, const fs::path& checkpoint) {
-  const auto saved = nlohmann::ordered_json::parse(read_index(checkpoint).config);
-  const Config config = override_config(config_from_json(saved).config, args.model.overrides).config;
+  const CheckpointIndex index = read_index(checkpoint);
+  const Config config = evaluation_config(index, args.model.overrides, args.model.max_length);
   find(args, config.eval);
   check(args);
-  check_texts(RunTokenizer(config, args.model.tokenizer, tokenizer_to_load(tokenizer_files_in(checkpoint / kTokenizerFolder))));
+  const fs::path with_checkpoint = tokenizer_to_load(tokenizer_files_in(checkpoint / kTokenizerFolder));
+  check_texts(RunTokenizer(config, args.model.tokenizer, with_checkpoint, index.find_record(kImportRecord) != nullptr));
 }
 
 void EvalTasks::find(const EvalArgs& args, const EvalConfig& config) {

@@ -54,21 +54,34 @@ void SubtaskRun::keep(const Sample& sample) {
   ++result_.examples;
 }
 
+// Programs take time: several are run at once.
+void SubtaskRun::judge_all(std::vector<Sample>& samples) {
+  for_all(samples.size(), task_.info().kind == TaskKind::code ? options_.judge_threads : 1, [&](size_t i) { judge(samples[i]); });
+}
+
 // Numbers of the examples that no log has.
-std::vector<size_t> SubtaskRun::take_logged(SampleLog* log) {
+std::vector<size_t> SubtaskRun::take_logged(SampleLog* log, const std::function<bool()>& stop) {
+  constexpr size_t kJudgedAtOnce = 64;  // between two looks at whether to stop
   std::vector<size_t> open;
+  std::vector<Sample> logged;
+  const auto take = [&] {
+    if (stop && stop()) throw Stopped{.examples = result_.examples};
+    judge_all(logged);
+    for (const Sample& sample : logged) keep(sample);
+    result_.reused += static_cast<int64_t>(logged.size());
+    logged.clear();
+  };
   for (size_t i = 0; i < examples_.size(); ++i) {
-    Sample sample{.example = &examples_[i], .ask = asks_.emplace_back(ask_hash(examples_[i])), .answers = {}, .judgement = {}};
-    const std::vector<Answer>* answers = log != nullptr ? log->find(result_.name, examples_[i], sample.ask) : nullptr;
+    const auto ask = asks_.emplace_back(ask_hash(examples_[i]));
+    const std::vector<Answer>* answers = log != nullptr ? log->find(result_.name, examples_[i], ask) : nullptr;
     if (answers == nullptr) {
       open.push_back(i);
       continue;
     }
-    sample.answers = *answers;
-    judge(sample);
-    keep(sample);
-    ++result_.reused;
+    logged.push_back({.example = &examples_[i], .ask = ask, .answers = *answers, .judgement = {}});
+    if (logged.size() == kJudgedAtOnce) take();
   }
+  if (!logged.empty()) take();
   return open;
 }
 
@@ -115,14 +128,12 @@ SubtaskResult SubtaskRun::run(SampleLog* log, const std::function<void(int64_t)>
     result_.available =
         all ? static_cast<int64_t>(examples_.size()) : of_task("", [&] { return task_.count(result_.name, options_.tasks); });
     judgements_.resize(examples_.size());
-    const std::vector<size_t> open = take_logged(log);
+    const std::vector<size_t> open = take_logged(log, stop);
     for (size_t at = 0; at < open.size();) {
       if (stop && stop()) throw Stopped{.examples = result_.examples};
       Chunk chunk = next_chunk(open, at);
       ask(chunk, progress);
-      // Programs take time: several are run at once.
-      for_all(chunk.samples.size(), task_.info().kind == TaskKind::code ? options_.judge_threads : 1,
-              [&](size_t i) { judge(chunk.samples[i]); });
+      judge_all(chunk.samples);
       if (log != nullptr) log->add(result_.name, chunk.samples);
       for (const Sample& sample : chunk.samples) keep(sample);
       if (progress) progress(result_.examples);

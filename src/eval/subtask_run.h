@@ -68,10 +68,11 @@ class SubtaskRun {
     std::vector<std::vector<EncodedRequest>> requests;  // of each
   };
   std::string where(const Example& example) const;
-  std::vector<size_t> take_logged(SampleLog* log);
+  std::vector<size_t> take_logged(SampleLog* log, const std::function<bool()>& stop);
   Chunk next_chunk(const std::vector<size_t>& open, size_t& at);
   void ask(Chunk& chunk, const std::function<void(int64_t)>& progress);
   void judge(Sample& sample);
+  void judge_all(std::vector<Sample>& samples);
   void keep(const Sample& sample);
 
   TextModel& model_;
