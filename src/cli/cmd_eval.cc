@@ -9,15 +9,14 @@
 #include "base/json_text.h"
 #include "checkpoint/find_checkpoint.h"
 #include "cli/commands.h"
-#include "cli/compare_table.h"
 #include "cli/eval_all.h"
+#include "cli/eval_compare.h"
 #include "cli/eval_list.h"
 #include "cli/eval_run.h"
 #include "cli/eval_table.h"
 #include "cli/exit_code.h"
 #include "cli/print.h"
 #include "cli/ranks.h"
-#include "eval/published.h"
 #include "eval/results_file.h"
 #include "runtime/from_rank_0.h"
 #include "runtime/start_watch.h"
@@ -38,34 +37,6 @@ EvalArgs with_words(EvalArgs args) {
       fail<UsageError>("{}: {} is given already; hlat eval takes one model or run", word, args.model.checkpoint);
   }
   return args;
-}
-
-std::vector<Results> load_models(const std::vector<std::string>& words) {
-  constexpr std::string_view kPublished = "published";
-  std::vector<Results> models;
-  for (const std::string& word : words) {
-    if (word == kPublished)
-      for (Results& r : published_results()) models.push_back(std::move(r));
-    else if (word.starts_with(std::string(kPublished) + ":"))
-      models.push_back(published_result(word.substr(kPublished.size() + 1)));
-    else
-      models.push_back(load_results(word));
-  }
-  if (models.size() < 2) throw UsageError("--compare needs two models: files of results, published, or published:NAME");
-  return models;
-}
-
-void run_compare(const EvalArgs& args) {
-  constexpr size_t kSideBySide = 4;  // more do not fit beside each other
-  const std::vector<Results> models = load_models(args.compare);
-  const Comparison comparison = compare(models);
-  if (args.json) return print_out(json_text(comparison_json(comparison), 2) + "\n");
-  std::vector<std::vector<std::string>> names;
-  for (const Results& r : models) names.push_back({r.model});
-  std::string text = models_text(models, {"model"}, "l", names) + "\n";
-  if (models.size() <= kSideBySide) return print_out(text + comparison_text(comparison));
-  for (size_t other = 0; other + 1 < models.size(); ++other) text += wins_text(comparison, other);
-  print_out(text);
 }
 
 // One checkpoint. Whether all tasks have results, on rank 0.
@@ -114,7 +85,7 @@ void run(const EvalArgs& given) {
   const EvalArgs args = with_words(given);
   if (args.list) return list_tasks(args);
   if (!args.show.empty()) return show_task(args);
-  if (!args.compare.empty()) return run_compare(args);
+  if (!args.compare.empty()) return compare_models(args);
   if (args.model.checkpoint.empty()) throw UsageError("which model? --checkpoint names a checkpoint or a run folder");
   run_ranks(args);
 }

@@ -8,9 +8,9 @@
 
 namespace hlat {
 
-// Rows with differences of the first model to the others, win counts, and which tests were made.
+// Rows with differences of the first model to the others, the summary, and which tests were made.
 std::string comparison_text(const Comparison& comparison);
-std::string wins_text(const Comparison& comparison, size_t other);  // of the first against one other: 0 is the second model
+std::string summary_text(const Comparison& comparison);  // win counts, and which models were evaluated on parts of tasks
 nlohmann::ordered_json comparison_json(const Comparison& comparison);
 
 }  // namespace hlat

@@ -2,55 +2,103 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
 
-#include "eval/sample_values.h"
-#include "eval/significance.h"
+#include "eval/built_in_tasks.h"
 
 namespace hlat {
 
 namespace {
 
-const MetricResult* find_metric(const TaskScores* task, const std::string& key) {
-  if (task == nullptr) return nullptr;
-  const auto found = std::find_if(task->metrics.begin(), task->metrics.end(), [&](const MetricResult& m) { return m.key == key; });
-  return found == task->metrics.end() ? nullptr : &*found;
+// Of several models, null where one has not evaluated the task.
+using SameTask = std::vector<const TaskScores*>;
+
+const MetricResult* find_metric(const TaskScores& task, const std::string& key) {
+  const auto found = std::find_if(task.metrics.begin(), task.metrics.end(), [&](const MetricResult& m) { return m.key == key; });
+  return found == task.metrics.end() ? nullptr : &*found;
 }
 
-// Samples of a task that two models have answered, by metric.
-Difference test_pairs(const SampleValues& first, const SampleValues& other, const std::string& key) {
-  Difference d;
-  std::vector<double> differences;
-  int64_t only_first = 0, only_other = 0;
-  bool binary = true;
-  for (const auto& [sample, a] : first) {
-    const auto b = other.find(sample);
-    if (b == other.end() || a.target != b->second.target || !a.values.contains(key) || !b->second.values.contains(key)) continue;
-    const double x = a.values.at(key), y = b->second.values.at(key);
-    binary = binary && (x == 0 || x == 1) && (y == 0 || y == 1);
-    only_first += x > y ? 1 : 0, only_other += y > x ? 1 : 0;
-    differences.push_back(x - y);
+// Tasks without a group, as files of the harness have them, take the place that another model's file gives them.
+void agree_on_groups(std::vector<Results>& models) {
+  for (Results& r : models)
+    for (TaskScores& task : r.tasks)
+      for (const Results& other : models) {
+        const TaskScores* placed = task.group.empty() ? other.find(task.name) : nullptr;
+        if (placed == nullptr || placed->group.empty()) continue;
+        task.group = placed->group, task.title = placed->title, task.in_group_mean = placed->in_group_mean;
+        for (size_t m = 0; m < task.metrics.size() && !placed->metrics.empty(); ++m)
+          if (task.metrics[m].key == placed->metrics[placed->headline].key) task.headline = m;
+      }
+}
+
+// Of all models; the headline of the first that has numbers leads.
+std::vector<MetricResult> metrics_of(const SameTask& tasks) {
+  std::vector<MetricResult> all;
+  const auto add = [&](const MetricResult& metric) {
+    if (std::none_of(all.begin(), all.end(), [&](const MetricResult& m) { return m.key == metric.key; })) all.push_back(metric);
+  };
+  for (const TaskScores* task : tasks) {
+    if (task == nullptr || task->metrics.empty()) continue;
+    if (all.empty()) add(task->metrics[task->headline]);
+    for (const MetricResult& metric : task->metrics) add(metric);
   }
-  if (differences.size() < 2) return d;
-  d.pairs = static_cast<int64_t>(differences.size());
-  d.test = binary ? TestKind::mcnemar : TestKind::paired;
-  d.p = binary ? mcnemar_p(only_first, only_other) : paired_p(differences);
-  return d;
+  if (all.empty()) all.emplace_back();  // it failed everywhere
+  return all;
 }
 
-Difference difference(const std::optional<MetricResult>& first, const std::optional<MetricResult>& other, Difference pairs) {
-  if (!first || !other) return {};
-  pairs.value = first->value - other->value;
-  if (pairs.test != TestKind::none) return pairs;
-  pairs.p = unpaired_p(pairs.value, first->error, other->error);
-  if (!std::isnan(pairs.p)) pairs.test = TestKind::unpaired;
-  return pairs;
+Measured measured(const TaskScores* task, const std::string& key) {
+  if (task == nullptr) return {};
+  const MetricResult* metric = find_metric(*task, key);
+  return {.metric = metric != nullptr ? std::optional(*metric) : std::nullopt,
+          .examples = task->examples,
+          .available = task->available,
+          .failed = task->metrics.empty()};
+}
+
+std::vector<const TaskScores*> in_mean(const GroupScore& group) {
+  std::vector<const TaskScores*> tasks;
+  std::copy_if(group.tasks.begin(), group.tasks.end(), std::back_inserter(tasks), [](const TaskScores* t) { return t->in_group_mean; });
+  std::sort(tasks.begin(), tasks.end(), [](const TaskScores* a, const TaskScores* b) { return a->name < b->name; });
+  return tasks;
+}
+
+// published.h: a task with the group's name. Metrics of tasks that were evaluated have filters in their keys.
+bool is_published_mean(const GroupScore* group) {
+  if (group == nullptr || group->tasks.size() != 1) return false;
+  const TaskScores& task = *group->tasks.front();
+  return task.name == group->name && task.metrics.size() == 1 && task.metrics.front().key == "mean";
+}
+
+// A mean with how many of the built-in tasks of its group it has; that is not known where it has others.
+Measured measured(const GroupScore* group) {
+  if (group == nullptr || group->counted == 0) return {};
+  const std::vector<const TaskScores*> tasks = in_mean(*group);
+  const std::vector<std::string> whole = built_in_group(group->name);
+  const bool part =
+      std::all_of(tasks.begin(), tasks.end(), [&](auto* t) { return std::binary_search(whole.begin(), whole.end(), t->name); });
+  return {.metric = group->mean, .examples = part ? std::ssize(tasks) : 0, .available = part ? std::ssize(whole) : 0};
+}
+
+bool is_whole(const GroupScore& group) {
+  const Measured mean = measured(&group);
+  return mean.examples > 0 && !mean.limited();
+}
+
+// Means of other tasks, or of other examples, are no means of the same thing.
+bool same_thing(const GroupScore& a, const GroupScore& b) {
+  if (is_published_mean(&a) || is_published_mean(&b))
+    return (is_published_mean(&a) || is_whole(a)) && (is_published_mean(&b) || is_whole(b));
+  const std::vector<const TaskScores*> first = in_mean(a), second = in_mean(b);
+  return std::equal(first.begin(), first.end(), second.begin(), second.end(), [](auto* x, auto* y) {
+    return x->name == y->name && (x->examples == y->examples || x->examples == 0 || y->examples == 0);
+  });
 }
 
 class Comparing {
  public:
-  explicit Comparing(std::span<const Results> models) : models_(models) {
-    for (const Results& r : models) {
+  explicit Comparing(std::span<const Results> models) : models_(models.begin(), models.end()) {
+    agree_on_groups(models_);
+    for (const Results& r : models_) {
       comparison_.models.push_back(r.model);
       groups_.push_back(groups_of(r));
     }
@@ -60,7 +108,8 @@ class Comparing {
   Comparison run() {
     for (const std::string& group : group_names()) {
       add_group(group);
-      for (const std::string& task : task_names(group)) add_task(task);
+      for (const std::string& task : task_names(group))
+        if (shown_.insert(task).second) add_task(task);
     }
     for (const ComparedRow& row : comparison_.rows) count(row);
     return std::move(comparison_);
@@ -84,58 +133,45 @@ class Comparing {
   std::vector<std::string> task_names(const std::string& group) const {
     std::vector<std::string> names;
     for (size_t m = 0; m < models_.size(); ++m)
-      if (const GroupScore* g = find_group(m, group); g != nullptr)
+      if (const GroupScore* g = find_group(m, group); g != nullptr && !is_published_mean(g))
         for (const TaskScores* t : g->tasks)
-          if (t->name != group && std::find(names.begin(), names.end(), t->name) == names.end()) names.push_back(t->name);
+          if (std::find(names.begin(), names.end(), t->name) == names.end()) names.push_back(t->name);
     return names;
   }
 
   void add_group(const std::string& name) {
     ComparedRow row{.name = name, .title = name, .group = true, .metric = {}, .values = {}, .differences = {}};
-    bool known = false;
     for (size_t m = 0; m < models_.size(); ++m) {
-      const GroupScore* g = find_group(m, name);
-      row.values.push_back(g != nullptr && g->counted > 0 ? std::optional(g->mean) : std::nullopt);
-      if (row.values.back() && !known) row.metric = *row.values.back(), known = true;
+      row.values.push_back(measured(find_group(m, name)));
+      if (row.values.back().metric && row.metric.key.empty()) row.metric = *row.values.back().metric;
     }
     for (size_t m = 1; m < models_.size(); ++m) {
-      // Means of other tasks are no means of the same thing.
-      const bool same = same_tasks(find_group(0, name), find_group(m, name), name);
-      row.differences.push_back(same ? difference(row.values[0], row.values[m], {}) : Difference{});
+      const GroupScore *first = find_group(0, name), *other = find_group(m, name);
+      Difference d;
+      if (first != nullptr && other != nullptr && same_thing(*first, *other)) d = difference(row.values[0], row.values[m]);
+      // Errors that were published with means are means too: those of the tasks.
+      if (is_published_mean(first) || is_published_mean(other)) d = {.value = d.value};
+      row.differences.push_back(d);
     }
-    if (known) comparison_.rows.push_back(std::move(row));
-  }
-
-  static bool same_tasks(const GroupScore* a, const GroupScore* b, const std::string& group) {
-    const auto names = [](const GroupScore& g) {
-      std::vector<std::string> all;
-      for (const TaskScores* t : g.tasks)
-        if (t->in_group_mean) all.push_back(t->name);
-      std::sort(all.begin(), all.end());
-      return all;
-    };
-    if (a == nullptr || b == nullptr) return false;
-    const std::vector<std::string> published = {group};  // a mean that was published as such
-    return names(*a) == names(*b) || names(*a) == published || names(*b) == published;
+    comparison_.rows.push_back(std::move(row));
   }
 
   void add_task(const std::string& name) {
-    std::vector<const TaskScores*> tasks;
-    for (const Results& r : models_) tasks.push_back(r.find(name));
-    const TaskScores& any = **std::find_if(tasks.begin(), tasks.end(), [](const TaskScores* t) { return t != nullptr; });
+    SameTask tasks;
     std::vector<SampleValues> samples(models_.size());
-    for (size_t m = 0; m < models_.size(); ++m)
-      if (tasks[m] != nullptr && !models_[m].folder.empty()) samples[m] = read_sample_values(models_[m].folder, name);
-    for (const MetricResult& metric : any.metrics) {
-      ComparedRow row{.name = name, .title = any.title, .metric = metric, .values = {}, .differences = {}};
-      row.headline = &metric == &any.metrics[any.headline];
-      for (const TaskScores* t : tasks) {
-        const MetricResult* value = find_metric(t, metric.key);
-        row.values.push_back(value != nullptr ? std::optional(*value) : std::nullopt);
-      }
+    for (size_t m = 0; m < models_.size(); ++m) {
+      tasks.push_back(models_[m].find(name));
+      if (tasks[m] != nullptr && !models_[m].folder.empty()) samples[m] = read_sample_values(models_[m].folder, *tasks[m]);
+    }
+    const TaskScores& any = **std::find_if(tasks.begin(), tasks.end(), [](const TaskScores* t) { return t != nullptr; });
+    bool headline = true;
+    for (const MetricResult& metric : metrics_of(tasks)) {
+      ComparedRow row{.name = name, .title = any.title, .headline = headline, .metric = metric, .values = {}, .differences = {}};
+      for (const TaskScores* t : tasks) row.values.push_back(measured(t, metric.key));
       for (size_t m = 1; m < models_.size(); ++m)
-        row.differences.push_back(difference(row.values[0], row.values[m], test_pairs(samples[0], samples[m], metric.key)));
+        row.differences.push_back(difference(row.values[0], row.values[m], samples[0], samples[m]));
       comparison_.rows.push_back(std::move(row));
+      headline = false;
     }
   }
 
@@ -144,30 +180,22 @@ class Comparing {
       const Difference& d = row.differences[m - 1];
       if (!row.headline || std::isnan(d.value)) continue;
       // A mean counts where one of both has nothing else.
-      if (row.group && models_[0].find(row.name) == nullptr && models_[m].find(row.name) == nullptr) continue;
+      if (row.group && !is_published_mean(find_group(0, row.name)) && !is_published_mean(find_group(m, row.name))) continue;
       WinCount& w = comparison_.wins[m - 1];
       const double better = row.metric.higher_is_better ? d.value : -d.value;
       (better > 0 ? w.wins : better < 0 ? w.losses : w.ties) += 1;
+      w.tested += d.test != TestKind::none ? 1 : 0;
       if (d.p < kClear) (better > 0 ? w.clear_wins : w.clear_losses) += 1;
     }
   }
 
-  std::span<const Results> models_;
+  std::vector<Results> models_;
   std::vector<std::vector<GroupScore>> groups_;
+  std::set<std::string> shown_;  // tasks; one may be in two groups
   Comparison comparison_;
 };
 
 }  // namespace
-
-std::string_view name_of(TestKind kind) {
-  switch (kind) {
-    case TestKind::none: return "";
-    case TestKind::mcnemar: return "McNemar";
-    case TestKind::paired: return "paired z";
-    case TestKind::unpaired: return "z";
-  }
-  return "";
-}
 
 Comparison compare(std::span<const Results> models) {
   HLAT_CHECK(models.size() > 1, "{} models to compare", models.size());

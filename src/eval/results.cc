@@ -60,6 +60,11 @@ std::string MetricResult::label() const {
   return key.substr(0, comma) + " " + key.substr(comma + 1);
 }
 
+std::string MetricResult::error_key() const {
+  const size_t comma = std::min(key.find(','), key.size());
+  return key.substr(0, comma) + "_stderr" + key.substr(comma);
+}
+
 const TaskScores* Results::find(const std::string& task) const {
   const auto found = std::find_if(tasks.begin(), tasks.end(), [&](const TaskScores& t) { return t.name == task; });
   return found == tasks.end() ? nullptr : &*found;

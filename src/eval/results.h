@@ -17,13 +17,14 @@ struct MetricResult {
   bool higher_is_better = true;
   bool share = true;  // of examples: shown in percent
 
-  std::string label() const;  // "acc", "exact_match strict-match"
+  std::string label() const;      // "acc", "exact_match strict-match"
+  std::string error_key() const;  // "acc_stderr,none"
 };
 
 struct NamedMetrics {
   std::string name;
   std::vector<MetricResult> metrics;
-  int64_t examples = 0, available = 0;
+  int64_t examples = 0, available = 0;  // evaluated, and all there are; 0: not known
 };
 
 struct TaskScores : NamedMetrics {
@@ -40,7 +41,7 @@ struct Results {
   std::string model;                   // for people: what was evaluated
   nlohmann::ordered_json header = {};  // "config", "date" and whatever else the file has to say
   std::vector<TaskScores> tasks = {};
-  std::filesystem::path folder = {};  // that it was read from; with the per-sample logs, where there are any
+  std::filesystem::path folder = {};  // of its results.json, with the per-sample logs, where there are any; empty: another file
 
   const TaskScores* find(const std::string& task) const;  // null: not evaluated
   void put(TaskScores scores);                            // in the place of those it had

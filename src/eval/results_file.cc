@@ -1,35 +1,32 @@
 #include "eval/results_file.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "config/nearest_file.h"
 #include "data/reader/new_file.h"
+#include "eval/read_results.h"
 
 namespace hlat {
 
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// "acc,none" -> "acc_stderr,none"
-std::string error_key(const std::string& key) {
-  const size_t comma = std::min(key.find(','), key.size());
-  return key.substr(0, comma) + "_stderr" + key.substr(comma);
-}
-
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json("N/A"); }
-double number(const Json& j) { return j.is_number() ? j.get<double>() : std::numeric_limits<double>::quiet_NaN(); }
 
 Json metrics_json(const std::string& alias, const std::vector<MetricResult>& metrics) {
   Json j{{"alias", alias}};
   for (const MetricResult& m : metrics) {
     j[m.key] = number(m.value);
-    j[error_key(m.key)] = number(m.error);
+    j[m.error_key()] = number(m.error);
   }
   return j;
 }
@@ -97,82 +94,23 @@ Json table_json(const Results& results) {
   return table;
 }
 
-// What the harness does not say of a metric.
-bool is_share(const std::string& key) {
-  return key.find("perplexity") == std::string::npos && key.find("bits") == std::string::npos &&
-         key.find("likelihood") == std::string::npos;
+// For one who gave a run folder: which evaluations it has.
+std::string evaluations_text(const fs::path& given) {
+  constexpr size_t kShown = 4;
+  std::vector<std::string> found;
+  for (const fs::path& folder : {given, given / "eval"}) {
+    std::error_code none;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, none))
+      if (fs::exists(entry.path() / kResultsName, none)) found.push_back(entry.path().string());
+  }
+  if (found.empty()) return fmt::format("results are in the {} of an evaluation's folder", kResultsName);
+  std::sort(found.begin(), found.end(), [](const std::string& a, const std::string& b) {
+    return std::pair(a.size(), a) > std::pair(b.size(), b);  // later steps first
+  });
+  const std::string more = found.size() > kShown ? fmt::format(" and {} more", found.size() - kShown) : "";
+  found.resize(std::min(found.size(), kShown));
+  return fmt::format("results are in {}{}", fmt::join(found, ", "), more);
 }
-
-std::vector<MetricResult> metrics_from(const Json& entry, const Json& better, const Json& shares) {
-  std::vector<MetricResult> all;
-  for (const auto& [key, value] : entry.items()) {
-    if (!value.is_number() || key.find(',') == std::string::npos || key.find("_stderr,") != std::string::npos) continue;
-    all.push_back({.key = key,
-                   .value = value,
-                   .error = number(entry.value(error_key(key), Json())),
-                   .higher_is_better = better.value(key.substr(0, key.find(',')), true),
-                   .share = shares.value(key, is_share(key))});
-  }
-  return all;
-}
-
-class Reader {
- public:
-  explicit Reader(const Json& j) : j_(j) {}
-
-  Results read() const {
-    Results results;
-    const Json& subtasks = at(j_, "group_subtasks");
-    const auto is_subtask = [&](const std::string& name) {
-      return std::any_of(subtasks.begin(), subtasks.end(),
-                         [&](const Json& list) { return std::find(list.begin(), list.end(), Json(name)) != list.end(); });
-    };
-    for (const auto& [name, entry] : j_.at("results").items())
-      if (!is_subtask(name)) results.tasks.push_back(task(name, at(subtasks, name)));
-    results.header = j_;
-    for (const char* key : {"results", "groups", "group_subtasks", "versions", "n-shot", "higher_is_better", "n-samples", "configs",
-                            "table", "errors", "warnings"})
-      results.header.erase(key);
-    return results;
-  }
-
- private:
-  static const Json& at(const Json& j, const std::string& key) {
-    static const Json none = Json::object();
-    return j.is_object() && j.contains(key) ? j.at(key) : none;
-  }
-
-  NamedMetrics numbers(const std::string& name, const Json& shares) const {
-    NamedMetrics n;
-    n.name = name;
-    n.metrics = metrics_from(j_.at("results").at(name), at(at(j_, "higher_is_better"), name), shares);
-    const Json& samples = at(at(j_, "n-samples"), name);
-    n.examples = samples.value("effective", int64_t{0}), n.available = samples.value("original", int64_t{0});
-    return n;
-  }
-
-  TaskScores task(const std::string& name, const Json& subtasks) const {
-    const Json& config = at(at(j_, "configs"), name);
-    const Json& shares = at(config, "shares");
-    TaskScores t;
-    static_cast<NamedMetrics&>(t) = numbers(name, shares);
-    t.title = config.value("title", name), t.group = config.value("group", "");
-    t.in_group_mean = config.value("in_group_mean", true);
-    t.shots = at(j_, "n-shot").value(name, int64_t{0});
-    const Json& version = at(j_, "versions");
-    t.version = version.contains(name) && version[name].is_number_integer() ? version[name].get<int64_t>() : 1;
-    const std::string headline = config.value("headline", "");
-    for (size_t m = 0; m < t.metrics.size(); ++m)
-      if (t.metrics[m].key == headline) t.headline = m;
-    for (const Json& sub : subtasks)
-      if (at(j_, "results").contains(sub)) t.subtasks.push_back(numbers(sub, shares));
-    t.error = at(j_, "errors").value(name, "");
-    t.warnings = at(j_, "warnings").value(name, std::vector<std::string>());
-    return t;
-  }
-
-  const Json& j_;
-};
 
 }  // namespace
 
@@ -187,24 +125,28 @@ Json to_json(const Results& results) {
   return j;
 }
 
-void save_results(const Results& results, const std::filesystem::path& file) {
+void save_results(const Results& results, const fs::path& file) {
   reader::NewFile fresh(file.string());
   fresh.write(json_text(to_json(results), 2) + "\n");
   fresh.publish(file.string());
 }
 
-Results load_results(const std::filesystem::path& given) {
-  const std::filesystem::path file = std::filesystem::is_directory(given) ? given / kResultsName : given;
+Results load_results(const fs::path& given) {
+  const bool folder = fs::is_directory(given);
+  const fs::path file = folder ? given / kResultsName : given;
   std::ifstream in(file);
-  if (!in) fail<UsageError>("{}: cannot be read; results are in the {} of an evaluation's folder", file.string(), kResultsName);
+  if (!in) {
+    const std::string hint = folder ? "" : file_hint(file.string());
+    fail<UsageError>("{}: cannot be read{}", file.string(), hint.empty() ? "; " + evaluations_text(given) : hint);
+  }
+  const Json j = Json::parse(in, nullptr, false);
   try {
-    const Json j = Json::parse(in);
-    Results results = Reader(j).read();
-    results.folder = file.parent_path();
-    const Json& config = j.value("config", Json::object());
-    results.model = j.value("model", config.is_object() ? config.value("model", file.string()) : file.string());
+    if (j.is_discarded()) throw UsageError("it is no JSON");
+    Results results = read_results(j);
+    if (results.model.empty()) results.model = file.string();
+    if (file.filename() == kResultsName) results.folder = file.parent_path();  // samples beside any other file need not be its own
     return results;
-  } catch (const Json::exception& e) {
+  } catch (const UsageError& e) {
     fail<UsageError>("{}: is not a file of results: {}", file.string(), e.what());
   }
 }

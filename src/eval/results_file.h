@@ -5,7 +5,7 @@
 //   table              the groups of the paper's table with their means
 //   errors, warnings   by task
 //   config, date, ...  the header: what was evaluated and how
-// Files of the harness itself are read too; tasks of them are in no group.
+// Files of the harness itself are read too (read_results.h).
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@ inline constexpr const char* kSamplesName = "samples";  // folder of the per-sam
 
 nlohmann::ordered_json to_json(const Results& results);
 void save_results(const Results& results, const std::filesystem::path& file);  // whole or not at all
-// The file, or that of a folder. UsageError when it is none.
+// The file, or that of a folder. UsageError when it is none, with the evaluations of a run folder that was given.
 Results load_results(const std::filesystem::path& given);
 
 }  // namespace hlat

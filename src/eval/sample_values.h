@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "eval/results.h"
+
 namespace hlat {
 
 struct SampleValue {
@@ -15,7 +17,8 @@ struct SampleValue {
 };
 using SampleValues = std::map<std::pair<std::string, int64_t>, SampleValue>;  // by subtask and number of the example
 
-// `folder` is that of the results. Empty where there is no log; lines that are no samples are left out.
-SampleValues read_sample_values(const std::filesystem::path& folder, const std::string& task);
+// Of the examples that the task's numbers are of: a log may have more, of an evaluation with a larger limit. `folder` is that of the
+// results. Empty where there is no log; lines that are no samples are left out.
+SampleValues read_sample_values(const std::filesystem::path& folder, const TaskScores& task);
 
 }  // namespace hlat

@@ -121,10 +121,30 @@ TEST_F(CliEval, AllCheckpointsOfARunMakeACurve) {
   ASSERT_EQ(compared.exit_code, 0) << compared.err;
   expect_has(compared.out, "McNemar, 6 pairs");
   expect_has(compared.out, " of 1 against run step_2");
+  const RunResult whole_run = eval({"--compare", run() + "/eval/step_4", run()}, false);
+  EXPECT_EQ(whole_run.exit_code, 2);
+  expect_has(whole_run.err, "results are in " + run() + "/eval/step_4, " + run() + "/eval/step_2");
   const RunResult published = eval({"--compare", run() + "/eval/step_4", "published"}, false);
   ASSERT_EQ(published.exit_code, 0) << published.err;
   expect_has(published.out, "HLAT-7B (published)");
   EXPECT_NE(published.out.find("41.3"), std::string::npos);
+}
+
+TEST_F(CliEval, ComparesEvaluationsOfOneCheckpointByTheirFolders) {
+  for (const char* limit : {"2", "4"})
+    ASSERT_EQ(
+        eval({"--checkpoint", run(), "--tasks", "pick", "--out", dir_->path("limit_" + std::string(limit)), "--limit", limit}).exit_code,
+        0);
+  const RunResult r = eval({"--compare", dir_->path("limit_2/"), dir_->path("limit_4/results.json")}, false);
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  expect_has(r.out, "run step_4 (limit_2) is limited to part of the examples: pick 2 of 6\n");
+  expect_has(r.out, "run step_4 (limit_4) is limited to part of the examples: pick 4 of 6\n");
+  expect_has(r.out, "+0.0  p=1.0000  McNemar, 2 pairs\n");
+  std::filesystem::create_directories(dir_->path("nothing"));
+  dir_->write("nothing/results.json", "{\"results\": {}}");
+  const RunResult nothing = eval({"--compare", dir_->path("limit_2"), dir_->path("nothing")}, false);
+  EXPECT_EQ(nothing.exit_code, 2);
+  expect_has(nothing.err, "has results of no task");
 }
 
 TEST_F(CliEval, BrokenDataIsToldBeforeAnythingIsComputed) {
