@@ -89,8 +89,9 @@ std::string done_text(const TaskResult& result, double seconds) {
   int64_t reused = 0;
   for (const SubtaskResult& s : result.subtasks) reused += s.reused;
   const std::string error = error_text(m);
-  return fmt::format("{}: {} {}{}, {} examples{} in {}\n", result.info.name, m.label(), value_text(m), error.empty() ? "" : " +- " + error,
-                     result.examples(), reused > 0 ? fmt::format(" ({} of an earlier run)", reused) : "", format_duration(seconds));
+  return fmt::format("{}: {} {}{}, {} example{}{} in {}\n", result.info.name, m.label(), value_text(m), error.empty() ? "" : " +- " + error,
+                     result.examples(), result.examples() == 1 ? "" : "s", reused > 0 ? fmt::format(" ({} of an earlier run)", reused) : "",
+                     format_duration(seconds));
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ PrecisionKind precision_for(const CheckpointIndex& index, PrecisionKind saved, b
 
 bool EvalModel::imported() const { return index_.find_record(kImportRecord) != nullptr; }
 
-// The model is the checkpoint's; how it is spread and where it runs is this machine's business.
-void EvalModel::configure(const EvalModelOptions& options, const Session& session) {
+// The model is the checkpoint's; how it is spread and where it runs is this machine's business. Returns the length it was trained with.
+int64_t EvalModel::configure(const EvalModelOptions& options, const Session& session) {
   Config saved = config_from_json(nlohmann::ordered_json::parse(index_.config)).config;
   saved.parallel = {};
   saved.device = {};
@@ -43,6 +43,7 @@ void EvalModel::configure(const EvalModelOptions& options, const Session& sessio
   saved.train.micro_batch = 0;
   saved.train.recompute = {};
   saved.train.precision = precision_for(index_, saved.train.precision, imported());
+  const int64_t trained = saved.train.seq_len;
   if (options.max_length > 0) saved.train.seq_len = options.max_length;
   config_ = override_config(std::move(saved), options.overrides).config;
   backend_ = make_backend(config_.device, session.place());
@@ -53,6 +54,7 @@ void EvalModel::configure(const EvalModelOptions& options, const Session& sessio
   const int64_t ranks = session.world().size(), replica = config_.parallel.tp * config_.parallel.pp;
   config_.train.global_batch = config_.train.micro_batch * std::max<int64_t>(1, ranks / replica);
   config_ = with_ranks(config_, ranks);
+  return trained;
 }
 
 // Room for many texts where it fits, else for less, down to what scoring needs.
@@ -73,7 +75,11 @@ EvalModel::EvalModel(const EvalModelOptions& options, Session& session, const st
   Comm& world = session.world();
   folder_ = from_rank_0(world, [&] { return find_checkpoint(options.checkpoint, options.step).string(); });
   index_ = CheckpointIndex::parse(from_rank_0(world, [&] { return read_index(folder_).save(); }));
-  configure(options, session);
+  const int64_t trained = configure(options, session), length = config_.train.seq_len;
+  if (options.check_length) options.check_length(length);
+  if (length > trained && session.rank() == 0)
+    say(fmt::format("warning: texts of up to {} tokens, but the model was trained with {}: what it makes of longer ones is unsure", length,
+                    trained));
   tokenizer_.emplace(config_, options.tokenizer, tokenizer_to_load(tokenizer_files_in(folder_ / kTokenizerFolder)));
   choose_cache(session);
   assembly_->connect();
