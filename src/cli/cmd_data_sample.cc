@@ -10,6 +10,7 @@
 #include "base/json_text.h"
 #include "cli/commands.h"
 #include "cli/print.h"
+#include "cli/seed_option.h"
 #include "config/config.h"
 #include "data/embedded/sample_files.h"
 
@@ -64,7 +65,7 @@ void add_data_sample_command(CLI::App& data) {
       command->add_option("--out", args->out, "folder for stories.jsonl and tokenizer.json; default: stories to standard output")
           ->type_name("FOLDER");
   command->add_option("--documents", args->documents, "how many stories")->check(within(uint64_t{1}, uint64_t{1} << 40))->type_name("N");
-  command->add_option("--seed", args->seed, "another number gives other stories")->type_name("N");
+  command->add_option("--seed", args->seed, "another number gives other stories")->check(seed_number())->type_name("N");
   command->add_flag("--json", args->json, "print one JSON object about the files")->needs(out);
   show_example(*command, "hlat data sample --out stories --documents 20000");
   command->callback([args] { run(*args); });

@@ -1,5 +1,6 @@
 // hlat eval: tasks on saved models, the tasks there are, and models compared.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include "cli/exit_code.h"
 #include "cli/print.h"
 #include "cli/ranks.h"
+#include "cli/seed_option.h"
 #include "eval/results_file.h"
 #include "runtime/from_rank_0.h"
 #include "runtime/start_watch.h"
@@ -90,6 +92,26 @@ void run(const EvalArgs& given) {
   run_ranks(args);
 }
 
+// --list, --show and --compare each do one thing. What has no meaning for it is refused: an option that is ignored misleads.
+void check_options(const CLI::App& command) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> modes = {
+      {"--list", {"--data", "--task-dir", "--limit", "--shots", "--json"}},
+      {"--show", {"--data", "--task-dir", "--shots", "--fewshot-seed", "--seed", "--json"}},
+      {"--compare", {"--json"}}};
+  for (const auto& [mode, takes] : modes) {
+    if (command.count(mode) == 0) continue;
+    std::vector<std::string> others;
+    for (const CLI::Option* option : command.get_options()) {
+      const std::string name = option->get_name();
+      const bool meant = name == mode || option->get_positional() || std::find(takes.begin(), takes.end(), name) != takes.end();
+      if (option->count() > 0 && !meant) others.push_back(name);
+    }
+    if (!others.empty()) fail<UsageError>("{} goes without {}", mode, fmt::join(others, " and "));
+  }
+  if (command.count("--all") > 0 && command.count("--step") > 0)
+    throw UsageError("--all evaluates all checkpoints of a run, --step one of them: give one of the two");
+}
+
 void add_model_options(CLI::App& command, EvalArgs& args) {
   EvalModelOptions& model = args.model;
   command.add_option("--checkpoint", model.checkpoint, "a checkpoint, or a run folder: its latest one")->type_name("CKPT");
@@ -123,8 +145,8 @@ void add_task_options(CLI::App& command, EvalArgs& args) {
   command.add_option("--shots", args.shots, "examples before each question; default: as each task says")
       ->check(within(int64_t{0}, int64_t{1000}))
       ->type_name("K");
-  command.add_option("--fewshot-seed", args.fewshot_seed, "of the choice of those examples")->type_name("N");
-  command.add_option("--seed", args.seed, "of texts that are drawn")->type_name("N");
+  command.add_option("--fewshot-seed", args.fewshot_seed, "of the choice of those examples")->check(seed_number())->type_name("N");
+  command.add_option("--seed", args.seed, "of texts that are drawn")->check(seed_number())->type_name("N");
   command.add_flag("--allow-code-execution", args.allow_code, "run programs that the model wrote, in a sandbox (HumanEval)");
   command.add_flag("--list", args.list, "show the tasks there are; with --data their sizes and what is missing");
   command.add_option("--show", args.show, "show one task; with --data its first example")->type_name("TASK");
@@ -145,7 +167,10 @@ void add_eval_command(CLI::App& app) {
       ->type_name("JSON...");
   command->add_flag("--json", args->json, "print one JSON object");
   show_example(*command, "hlat eval --checkpoint runs/try --tasks CR,mmlu --data data/eval --limit 100");
-  command->callback([args] { run(*args); });
+  command->callback([args, command] {
+    check_options(*command);
+    run(*args);
+  });
 }
 
 }  // namespace hlat

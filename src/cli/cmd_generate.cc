@@ -1,7 +1,9 @@
 // hlat generate: a saved model goes on from a prompt, from lines that are typed, or from a file of prompts.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +19,7 @@
 #include "cli/generate_run.h"
 #include "cli/print.h"
 #include "cli/ranks.h"
+#include "cli/seed_option.h"
 #include "comm/host_exchange.h"
 #include "config/nearest_file.h"
 #include "runtime/eval_model.h"
@@ -55,7 +58,7 @@ std::string without_last_break(std::string text) {
 
 // The prompt, or all lines of a batch.
 std::string read_input(const Args& args) {
-  if (!args.output.file.empty()) check_output(args.output.file);
+  if (!args.output.file.empty()) check_output(args.output);
   if (!args.batch.empty()) return read_file(args.batch, "--batch");
   if (args.prompt) return *args.prompt;
   if (!args.prompt_file.empty() && args.prompt_file != "-") return without_last_break(read_file(args.prompt_file, "--prompt-file"));
@@ -72,26 +75,65 @@ std::vector<PromptLine> prompts(const Args& args, const TextRequest& request, Co
   return {line};
 }
 
+// Prompts of a batch that an earlier call has answered.
+size_t answered(const Args& args, const std::vector<PromptLine>& lines, Comm& world) {
+  if (!args.output.goes_on) return 0;
+  const std::string& file = args.output.file;
+  return std::stoull(from_rank_0(world, [&] {
+    if (!std::filesystem::exists(file)) return std::string("0");
+    const size_t count = count_answers(read_file(file, "--out"), file, lines);
+    cut_to_whole_lines(file);
+    return std::to_string(count);
+  }));
+}
+
+// What a user asked for that changes nothing, because no text is drawn; empty: nothing.
+std::string without_effect(const Args& args, const std::vector<PromptLine>& lines) {
+  const auto drawn = [](const Sampling& s) { return s.temperature > 0; };
+  if (drawn(args.request.sampling) ||
+      std::any_of(lines.begin(), lines.end(), [&](const PromptLine& l) { return drawn(l.request.sampling); }))
+    return "";
+  const auto any = [&](auto Sampling::*value) {
+    const auto given = [&](const TextRequest& r) { return r.sampling.*value != Sampling{}.*value; };
+    return given(args.request) || std::any_of(lines.begin(), lines.end(), [&](const PromptLine& l) { return given(l.request); });
+  };
+  std::vector<std::string> names;
+  if (any(&Sampling::top_k)) names.emplace_back("top-k");
+  if (any(&Sampling::top_p)) names.emplace_back("top-p");
+  if (any(&Sampling::min_p)) names.emplace_back("min-p");
+  if (args.seed) names.emplace_back("seed");
+  if (names.empty()) return "";
+  return fmt::format("warning: the temperature is 0, so the likeliest token is taken: {} change{} nothing\n", fmt::join(names, ", "),
+                     names.size() == 1 ? "s" : "");
+}
+
+// Requests of a model that reads `max_length` tokens.
+void check_lengths(const Args& args, const TextRequest& request, const std::vector<PromptLine>& lines, int64_t max_length) {
+  if (args.batch.empty()) return check_request(request, max_length);
+  check_prompt_lines(lines, args.batch, [&](const TextRequest& r) { check_request(r, max_length); });
+}
+
 void run_rank(const Args& args, Session& session, EvalSignals& signals) {
   Comm& world = session.world();
   TextRequest request = args.request;
   request.sampling.seed = broadcast_value(world, args.seed ? *args.seed : uint64_t{std::random_device{}()}, 0);
   const bool typed = broadcast_value(world, !args.has_prompt() && isatty(STDIN_FILENO) != 0, 0);
   const std::vector<PromptLine> lines = typed ? std::vector<PromptLine>{} : prompts(args, request, world);
-  EvalModel model(args.model, session, [](const std::string& line) { print_err(line + "\n"); });
-  const int64_t max_length = model.model().max_length();
-  check_request(request, max_length);
+  const size_t done = answered(args, lines, world);
+  if (done > 0 && session.rank() == 0) print_err(fmt::format("{} of {} prompts are answered already\n", done, lines.size()));
+  if (done > 0 && done == lines.size()) return;
+  if (session.rank() == 0) print_err(without_effect(args, lines));
+  EvalModelOptions options = args.model;
+  options.check_length = [&](int64_t max_length) { check_lengths(args, request, lines, max_length); };
+  EvalModel model(options, session, [](const std::string& line) { print_err(line + "\n"); });
   const RunTokenizer& tokenizer = model.tokenizer();
   const EncodingRules rules{.bos = args.bos == "auto" ? tokenizer.adds_bos() : args.bos == "on",
                             .begin = tokenizer.bos(),
                             .end = tokenizer.eos(),
-                            .max_length = max_length};
+                            .max_length = model.model().max_length()};
   Completer completer(model.model(), tokenizer.get(), rules);
   GenerateRun run(completer, tokenizer.get(), session, signals, args.output);
-  const auto check = [&](const TextRequest& r) {
-    check_request(r, max_length);
-    completer.check(r);
-  };
+  const auto check = [&](const TextRequest& r) { completer.check(r); };
   if (typed) {
     run.converse(request);
   } else if (args.batch.empty()) {
@@ -99,13 +141,15 @@ void run_rank(const Args& args, Session& session, EvalSignals& signals) {
     run.one(lines.front());
   } else {
     check_prompt_lines(lines, args.batch, check);
-    run.batch(lines);
+    run.batch(lines, done);
   }
   const bool drawn = request.sampling.temperature > 0 && !args.seed;
   if (session.rank() == 0) print_err(run.speed() + (drawn ? fmt::format(", --seed {}\n", request.sampling.seed) : "\n"));
 }
 
 void run(const Args& args) {
+  for (const std::string& word : args.model.overrides)
+    if (word.find('=') == std::string::npos) fail<UsageError>("'{0}' is no section.key=value; a prompt is given as --prompt '{0}'", word);
   check_request(args.request, 0);
   const Launch launch = this_launch();
   EvalSignals signals(launch, "");
@@ -140,11 +184,13 @@ void add_prompt_options(CLI::App& command, Args& args) {
   CLI::Option* file = command.add_option("--prompt-file", args.prompt_file, "a file with the text to go on from; -: standard input");
   CLI::Option* batch = command.add_option("--batch", args.batch, "a file with a JSON object for each prompt on a line of its own");
   CLI::Option* out = command.add_option("--out", args.output.file, "a new file for the texts of --batch; default: standard output");
+  CLI::Option* go_on = command.add_flag("--continue", args.output.goes_on, "go on behind the texts that --out has");
   CLI::Option* json = command.add_flag("--json", args.output.json, "print one JSON object when the text is complete");
   prompt->type_name("TEXT")->excludes(file)->excludes(batch);
   file->type_name("FILE")->excludes(batch);
   batch->type_name("FILE")->excludes(json);
   out->type_name("FILE")->needs(batch);
+  go_on->needs(out);
   command.add_flag("--logprobs", args.output.logprobs, "with the logarithm of each token's probability");
 }
 
@@ -164,6 +210,7 @@ void add_sampling_options(CLI::App& command, Args& args) {
   command.add_option("--repetition-penalty", sampling.repetition_penalty, "makes tokens that were there less likely; 1: does not")
       ->type_name("X");
   command.add_option("--seed", args.seed, "the same number draws the same text; default: another one each time, which is told")
+      ->check(seed_number())
       ->type_name("N");
   command.add_option("--stop", args.request.stop, "end the text before this; may be given several times")
       ->type_name("TEXT")

@@ -149,6 +149,15 @@ RunEnd train_to_end(const Args& args, const Config& config, TrainSetup& setup, T
   }
 }
 
+// Values of tasks, once rank 0 has logged and shown them.
+std::vector<std::pair<std::string, double>> told(LoopEvaluation found, const TrainSetup& setup) {
+  if (setup.folder == nullptr || found.line.empty()) return std::move(found.values);
+  for (const std::string& words : found.warnings) setup.folder->log().warn("{}", words);
+  setup.folder->log().info("{}", found.line);
+  setup.progress->say(found.line);
+  return std::move(found.values);
+}
+
 // Returns how the run ended: the signal, or 0, and whether all is saved.
 RunEnd run_rank(const Args& args, const Config& given, Config config, Session& session, RunGuard& guard) {
   const bool leads = session.rank() == 0;
@@ -198,10 +207,7 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   if (tasks) {
     start.begin("rehearsing the evaluation of tasks");
     tasks->place(setup.model.executor());
-    setup.evaluate = [&](int64_t step) {
-      return tasks->after(
-          step, [&](const std::string& text) { folder->log().warn("{}", text); }, [&] { return guard.end_signal() != 0; });
-    };
+    setup.evaluate = [&](int64_t step) { return told(tasks->after(step, [&] { return guard.end_signal() != 0; }), setup); };
   }
   start.begin("the first step");
   return train_to_end(args, config, setup, state, saver.get(), guard);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdlib>
 
 #include "cli/exit_code.h"
@@ -10,11 +11,16 @@
 namespace hlat {
 
 EvalSignals::EvalSignals(const Launch& launch, std::string waits)
-    : run_(std::make_shared<std::atomic<bool>>(false)),
-      signals_([launch, run = run_, words = std::move(waits)](const EndSignals::Signal& signal) {
-        const bool ends_soon = signal.first && *run;
+    : state_(std::make_shared<State>()), signals_([launch, state = state_, words = std::move(waits)](const EndSignals::Signal& signal) {
+        if (signal.number == SIGINT && state->converses && state->run && !state->text_ends.exchange(true)) return;
+        const bool ends_soon = signal.first && state->run;
         if (launch.rank == 0) print_err(fmt::format("\nhlat: {}{}\n", signal_name(signal.number), ends_soon ? words : ""));
         if (!ends_soon) std::_Exit(kEndedBySignal + signal.number);
       }) {}
+
+int EvalSignals::asked() const {
+  const int signal = signals_.asked();
+  return signal == SIGINT && state_->converses ? 0 : signal;  // it ended a text, and nothing else
+}
 
 }  // namespace hlat

@@ -6,16 +6,36 @@
 #include <algorithm>
 #include <cerrno>
 #include <iostream>
+#include <utility>
 
 #include "base/json_text.h"
 #include "base/machine.h"
 #include "cli/print.h"
+#include "comm/host_exchange.h"
 #include "runtime/from_rank_0.h"
 
 namespace hlat {
 
-void check_output(const std::string& file) {
-  if (std::filesystem::exists(file)) fail<UsageError>("--out {}: it is there already; give another name", file);
+namespace {
+
+constexpr size_t kFirstBlock = 64, kLargestBlock = 1024;
+
+// Prompts of the next block, after one of `prompts`: what takes some seconds. Fewer than the least would leave the model idle.
+size_t block_after(size_t prompts, double seconds) {
+  constexpr double kBlockSeconds = 10;
+  constexpr size_t kLeast = 32;
+  const double fit = static_cast<double>(prompts) * kBlockSeconds / std::max(seconds, 1e-3);
+  return std::clamp(static_cast<size_t>(fit), kLeast, kLargestBlock);
+}
+
+}  // namespace
+
+void check_output(const GenerateOutput& output) {
+  const std::string& file = output.file;
+  if (std::filesystem::exists(file)) {
+    if (output.goes_on) return;
+    fail<UsageError>("--out {}: it is there already; give another name, or --continue to go on behind its answers", file);
+  }
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) fail_storage(errno, "--out: cannot write to the folder of " + file);
 }
@@ -23,12 +43,13 @@ void check_output(const std::string& file) {
 std::vector<Completion> GenerateRun::complete(const std::vector<TextRequest>& requests, const Completer::OnText& on_text,
                                               const LanguageModel::Told& told) {
   const double begin = now_s();
-  signals_.tasks_run(session_.world().size() == 1);  // ranks cannot agree within a text on where it ends
-  std::vector<Completion> found = completer_.complete(requests, output_.logprobs, on_text, [&](size_t answered) {
-    if (const int signal = signals_.asked(); signal != 0) throw Interrupted(signal, signal_name(signal));
-    if (told) told(answered);
-  });
-  signals_.tasks_run(false);
+  std::vector<Completion> found = completer_.complete(
+      requests, output_.logprobs, on_text,
+      [&](size_t answered) {
+        if (const int signal = signals_.asked(); signal != 0) throw Interrupted(signal, signal_name(signal));
+        if (told) told(answered);
+      },
+      [&] { return signals_.text_ends(); });
   seconds_ += now_s() - begin;
   for (const Completion& c : found) tokens_ += c.generation.tokens.size();
   return found;
@@ -39,7 +60,9 @@ Completion GenerateRun::stream(const TextRequest& request) {
   const auto show = [&](size_t, const std::string& piece) {
     if (shows) print_out(piece);
   };
+  signals_.tasks_run(signals_wait());
   Completion done = complete({request}, show, {}).front();
+  signals_.tasks_run(false);
   if (shows) print_out("\n");
   if (leads() && done.cut > 0)
     print_err(fmt::format("the prompt is longer than the model can read: {} tokens on its left were left out\n", done.cut));
@@ -60,6 +83,7 @@ void GenerateRun::one(const PromptLine& line) {
 void GenerateRun::converse(TextRequest request) {
   constexpr double kPatience = 7 * 24 * 3600;  // ranks wait for a person
   session_.set_time_limit(kPatience);
+  signals_.converse();
   if (leads()) print_err("a line and Enter: the model goes on from it; Ctrl-D ends\n");
   while (true) {
     const std::string typed = from_rank_0(session_.world(), [] {
@@ -76,37 +100,50 @@ void GenerateRun::converse(TextRequest request) {
       if (leads()) print_err(fmt::format("{}\n", e.what()));
       continue;
     }
-    stream(request);
+    one({.request = request});
     ++request.sampling.seed;
   }
   if (leads()) print_err("\n");
 }
 
-void GenerateRun::batch(const std::vector<PromptLine>& lines) {
-  constexpr size_t kAtOnce = 1024;  // then what is done is written, and stays when the rest is interrupted
-  for (size_t begin = 0; begin < lines.size(); begin += kAtOnce) {
-    const size_t end = std::min(lines.size(), begin + kAtOnce);
-    std::vector<TextRequest> requests;
-    for (size_t i = begin; i < end; ++i) requests.push_back(lines[i].request);
-    const std::vector<Completion> done = complete(requests, {}, [&](size_t answered) { tell_progress(begin + answered, lines.size()); });
-    if (!leads()) continue;
-    std::string text;
-    for (size_t i = begin; i < end; ++i) text += json_text(completion_json(lines[i], done[i - begin], output_.logprobs)) + "\n";
-    write(text);
+size_t GenerateRun::block(const std::vector<PromptLine>& lines, size_t begin, size_t size, BatchShown* shown) {
+  const size_t end = std::min(lines.size(), begin + size);
+  std::vector<TextRequest> requests;
+  for (size_t i = begin; i < end; ++i) requests.push_back(lines[i].request);
+  const std::vector<Completion> done = complete(requests, {}, [&](size_t answered) {
+    if (shown != nullptr) shown->show(begin + answered);
+  });
+  if (!leads()) return end;
+  std::string text;
+  for (size_t i = begin; i < end; ++i) text += json_text(completion_json(lines[i], done[i - begin], output_.logprobs)) + "\n";
+  if (output_.file.empty()) shown->end_line();
+  write(text);
+  return end;
+}
+
+void GenerateRun::batch(const std::vector<PromptLine>& lines, size_t done) {
+  std::optional<BatchShown> shown;
+  if (leads()) shown.emplace(std::cerr, progress_options(STDERR_FILENO, 0), done, lines.size());
+  signals_.tasks_run(signals_wait());
+  try {
+    for (size_t size = kFirstBlock; done < lines.size();) {
+      const double start = now_s();
+      const size_t before = std::exchange(done, block(lines, done, size, shown ? &*shown : nullptr));
+      size = broadcast_value(session_.world(), block_after(done - before, now_s() - start), 0);
+    }
+  } catch (const Interrupted&) {
+    shown.reset();
+    const std::string where = output_.file.empty() ? "" : fmt::format(", in {}; with --continue the same command goes on", output_.file);
+    if (leads()) print_err(fmt::format("{} of {} prompts are answered{}\n", done, lines.size(), where));
+    throw;
   }
+  signals_.tasks_run(false);
 }
 
 void GenerateRun::write(const std::string& lines) {
   if (output_.file.empty()) return print_out(lines);
-  if (!file_) file_.emplace(output_.file, OutputFile::Mode::create_new);
+  if (!file_) file_.emplace(output_.file, output_.goes_on ? OutputFile::Mode::append : OutputFile::Mode::create_new);
   file_->write(lines);
-}
-
-void GenerateRun::tell_progress(size_t done, size_t all) {
-  constexpr double kInterval = 0.25;  // seconds
-  if (!leads() || isatty(STDERR_FILENO) == 0 || now_s() - told_at_ < kInterval) return;
-  told_at_ = now_s();
-  print_err(fmt::format("\r{} of {} prompts\x1b[K\r", done, all));
 }
 
 std::string GenerateRun::speed() const {

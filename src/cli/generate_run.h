@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "cli/batch_shown.h"
 #include "cli/eval_signals.h"
 #include "cli/prompt_lines.h"
 #include "eval/completion.h"
@@ -17,10 +18,11 @@ namespace hlat {
 struct GenerateOutput {
   bool logprobs = false, json = false;
   std::string file = {};  // of a batch; empty: standard output
+  bool goes_on = false;   // behind the answers that the file has
 };
 
-// UsageError where `file` is there already or its folder is not.
-void check_output(const std::string& file);
+// UsageError where the file is there already, and is not to go on, or where its folder is not.
+void check_output(const GenerateOutput& output);
 
 class GenerateRun {
  public:
@@ -31,16 +33,18 @@ class GenerateRun {
   void one(const PromptLine& line);
   // A line in, a text out, until the input ends; each is drawn with the next seed.
   void converse(TextRequest request);
-  void batch(const std::vector<PromptLine>& lines);
+  // Prompts from number `done` on. What is answered is written every few seconds.
+  void batch(const std::vector<PromptLine>& lines, size_t done);
   std::string speed() const;  // "256 tokens in 1.00 s, 256.0 tokens/s"
 
  private:
   bool leads() const { return session_.rank() == 0; }
+  bool signals_wait() const { return session_.world().size() == 1; }  // ranks cannot agree within a text on where it ends
   std::vector<Completion> complete(const std::vector<TextRequest>& requests, const Completer::OnText& on_text,
                                    const LanguageModel::Told& told);
   Completion stream(const TextRequest& request);
+  size_t block(const std::vector<PromptLine>& lines, size_t begin, size_t size, BatchShown* shown);
   void write(const std::string& lines);
-  void tell_progress(size_t done, size_t all);
 
   Completer& completer_;
   const Tokenizer& tokenizer_;
@@ -48,7 +52,7 @@ class GenerateRun {
   EvalSignals& signals_;
   GenerateOutput output_;
   std::optional<OutputFile> file_;  // once there is something to write
-  double seconds_ = 0, told_at_ = 0;
+  double seconds_ = 0;
   size_t tokens_ = 0;
 };
 

@@ -26,8 +26,12 @@ std::vector<PromptLine> read_prompt_lines(const std::string& text, const std::st
 void check_prompt_lines(const std::vector<PromptLine>& lines, const std::string& name,
                         const std::function<void(const TextRequest&)>& check);
 
-// UsageError unless all of a request can be done by a model that reads `max_length` tokens; 0: not known yet.
+// UsageError, with all problems, unless all of a request can be done by a model that reads `max_length` tokens; 0: not known yet.
 void check_request(const TextRequest& request, int64_t max_length);
+
+// How many of the prompts, from the first on, a file of answers has; a line without its end is none. UsageError, with the file's name,
+// where it answers others.
+size_t count_answers(const std::string& answers, const std::string& name, const std::vector<PromptLine>& lines);
 
 // {"prompt", "text", "tokens", "reason", ...} of one prompt.
 nlohmann::ordered_json completion_json(const PromptLine& line, const Completion& completion, bool logprobs);

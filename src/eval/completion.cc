@@ -37,7 +37,7 @@ void Completer::check(const TextRequest& request) try { encode(request); } catch
 }
 
 std::vector<Completion> Completer::complete(const std::vector<TextRequest>& requests, bool logprobs, const OnText& on_text,
-                                            const LanguageModel::Told& told) {
+                                            const LanguageModel::Told& told, const std::function<bool()>& ends) {
   std::vector<Completion> results(requests.size());
   std::vector<GenerateRequest> asked;
   std::vector<Growing> texts;
@@ -56,7 +56,7 @@ std::vector<Completion> Completer::complete(const std::vector<TextRequest>& requ
   const auto add = [&](size_t i, const NewToken& token) {
     ++texts[i].tokens;
     grow(i, texts[i].stream.add(token.id));
-    return !texts[i].stream.stopped();
+    return !texts[i].stream.stopped() && !(ends && ends());
   };
   std::vector<Generation> generations = model_.generate(asked, add, told);
   for (size_t i = 0; i < requests.size(); ++i) {

@@ -31,9 +31,9 @@ class Completer {
   using OnText = std::function<void(size_t request, const std::string& piece)>;
 
   // Collective over the model's ranks, with the same requests. max_tokens: less than the model can read at a time; 0: kUsualLength, or what
-  // the prompt leaves.
+  // the prompt leaves. Texts end behind a token where `ends`, which must be alike on all ranks, says so.
   std::vector<Completion> complete(const std::vector<TextRequest>& requests, bool logprobs, const OnText& on_text = {},
-                                   const LanguageModel::Told& told = {});
+                                   const LanguageModel::Told& told = {}, const std::function<bool()>& ends = {});
 
   // UsageError where the tokenizer has no tokens for the prompt.
   void check(const TextRequest& request);

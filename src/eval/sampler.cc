@@ -1,5 +1,7 @@
 #include "eval/sampler.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -72,9 +74,10 @@ void check_largest(float logit) {
   if (!std::isfinite(logit)) fail<NumericalError>("the model's logits are not finite: its weights are damaged, or overflow");
 }
 
-void check_sampling(const Sampling& s, const std::string& where) {
+std::vector<std::string> sampling_problems(const Sampling& s) {
+  std::vector<std::string> problems;
   const auto check = [&](bool good, const char* name, double value, const char* range) {
-    if (!good) fail<UsageError>("{}{} = {}: must be {}", where, name, value, range);
+    if (!good) problems.push_back(fmt::format("{} = {}: must be {}", name, value, range));
   };
   check(s.temperature >= 0 && std::isfinite(s.temperature), "temperature", s.temperature, "a number from 0 (greedy) on");
   check(s.top_k >= 0, "top_k", static_cast<double>(s.top_k), "a count from 0 (all tokens) on");
@@ -82,6 +85,12 @@ void check_sampling(const Sampling& s, const std::string& where) {
   check(s.min_p >= 0 && s.min_p <= 1, "min_p", s.min_p, "from 0 (all tokens) to 1");
   check(s.repetition_penalty > 0 && std::isfinite(s.repetition_penalty), "repetition_penalty", s.repetition_penalty,
         "a number above 0; 1 is none");
+  return problems;
+}
+
+void check_sampling(const Sampling& s, const std::string& where) {
+  const std::vector<std::string> problems = sampling_problems(s);
+  if (!problems.empty()) fail<UsageError>("{}{}", where, fmt::join(problems, "\n" + where));
 }
 
 std::vector<double> softmax_weights(std::span<const float> logits) {

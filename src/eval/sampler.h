@@ -12,7 +12,9 @@
 
 namespace hlat {
 
-// UsageError names the first value that is none. `where` begins the message: "line 3: ".
+// What is wrong with the values, one text for each that is none.
+std::vector<std::string> sampling_problems(const Sampling& sampling);
+// UsageError names all of them, each on a line. `where` begins the lines: "request 3: ".
 void check_sampling(const Sampling& sampling, const std::string& where = "");
 
 class Sampler {

@@ -96,6 +96,12 @@ void Progress::first_step(int64_t micro, int64_t micros) {
   shown_at_ = now;
 }
 
+void Progress::say(const std::string& text) {
+  out_ << (line_open_ ? "\r" : "") << text << (line_open_ ? "\x1b[K\n" : "\n");
+  out_.flush();
+  line_open_ = false;
+}
+
 void Progress::finish() {
   if (held_back_) show(StepMetrics(*held_back_), options_.now());
   if (!line_open_) return;

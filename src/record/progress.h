@@ -34,7 +34,8 @@ class Progress {
   void step(const StepMetrics& m);
   // Before the first step is done there is no line to show, and a step can take minutes: a terminal then shows how far it is.
   void first_step(int64_t micro, int64_t micros);
-  void finish();  // shows the latest step if it was held back, and ends the line
+  void say(const std::string& text);  // a line of its own, which stays; on a terminal the live line goes on below it
+  void finish();                      // shows the latest step if it was held back, and ends the line
 
  private:
   void show(const StepMetrics& m, double now);

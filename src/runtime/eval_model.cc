@@ -31,6 +31,10 @@ PrecisionKind precision_for(const CheckpointIndex& index, PrecisionKind saved, b
   return imported && narrow ? PrecisionKind::bf16 : saved;
 }
 
+int64_t trained_length(const CheckpointIndex& index) {
+  return config_from_json(nlohmann::ordered_json::parse(index.config)).config.train.seq_len;
+}
+
 }  // namespace
 
 bool EvalModel::imported() const { return index_.find_record(kImportRecord) != nullptr; }
@@ -92,6 +96,11 @@ EvalModel::EvalModel(const EvalModelOptions& options, Session& session, const st
   index_ = CheckpointIndex::parse(from_rank_0(world, [&] { return read_index(folder_).save(); }));
   configure(options, session);
   session.set_time_limit(static_cast<double>(config_.parallel.timeout_s));
+  const int64_t trained = trained_length(index_), length = config_.train.seq_len;
+  if (options.check_length) options.check_length(length);
+  if (length > trained && session.rank() == 0)
+    say(fmt::format("warning: texts of up to {} tokens, but the model was trained with {}: what it makes of longer ones is unsure", length,
+                    trained));
   tokenizer_.emplace(config_, options.tokenizer, tokenizer_to_load(tokenizer_files_in(folder_ / kTokenizerFolder)), imported());
   check_tokenizer(!options.tokenizer.empty(), session.rank() == 0, say);
   choose_cache(session);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,8 @@ struct EvalModelOptions {
   std::string tokenizer = {};               // empty: the checkpoint's own
   int64_t max_length = 0;                   // tokens of a text; 0: as many as the model was trained with
   int64_t pass_tokens = 0;                  // computed at a time; 0: as suits the device
+  // Gets the tokens of a text before memory is taken and weights are read; throws where they are too few.
+  std::function<void(int64_t max_length)> check_length = {};
 };
 
 // The checkpoint's config with these overrides. The model is the checkpoint's; how it is spread and where it runs is this machine's

@@ -1,5 +1,9 @@
 #include "runtime/loop_tasks.h"
 
+#include <fmt/ranges.h>
+
+#include "base/format.h"
+#include "base/machine.h"
 #include "runtime/from_rank_0.h"
 
 namespace hlat {
@@ -9,6 +13,8 @@ namespace {
 EncodingRules rules_for(const RunTokenizer& tokenizer, int64_t length) {
   return {.bos = tokenizer.adds_bos(), .begin = tokenizer.bos(), .end = tokenizer.eos(), .max_length = length};
 }
+
+std::string recorded_name(const Metric& metric) { return metric.filter == "none" ? metric.name : metric.name + "_" + metric.filter; }
 
 }  // namespace
 
@@ -54,21 +60,30 @@ bool LoopTasks::due(int64_t step) const {
   return (e.every > 0 && step % e.every == 0) || by_tokens || (e.at_end && step == config_.train.steps);
 }
 
-LoopTasks::Values LoopTasks::after(int64_t step, const std::function<void(const std::string&)>& warn, const std::function<bool()>& stop) {
-  Values values;
-  if (!due(step)) return values;
+LoopEvaluation LoopTasks::after(int64_t step, const std::function<bool()>& stop) {
+  if (!due(step)) return {};
+  const double begin = now_s();
   const TaskRunResult result = run_tasks(*texts_, tasks_, options_, {.stop = stop});
-  if (result.stopped) warn(fmt::format("step {}: the evaluation of tasks was stopped", step));
-  if (result.stopped) return values;
+  LoopEvaluation found;
+  if (result.stopped) found.line = fmt::format("step {}: the evaluation of tasks was stopped", step);
+  if (result.stopped || result.tasks.empty()) return found;
+  int64_t examples = 0;
   for (const TaskResult& task : result.tasks) {
-    if (!task.error.empty()) warn(fmt::format("step {}: task {}: {}", step, task.info.name, task.error));
+    examples += task.examples();
+    if (!task.error.empty()) found.warnings.push_back(fmt::format("step {}: task {}: {}", step, task.info.name, task.error));
+    for (const std::string& words : task.warnings())
+      if (warned_.insert(words).second) found.warnings.push_back(words);
+    std::vector<std::string> shown;
     for (size_t i = 0; i < task.metrics.size(); ++i) {
-      const Metric& metric = task.info.metrics[i];
-      const std::string name = metric.filter == "none" ? metric.name : metric.name + "_" + metric.filter;
-      values.emplace_back(task.info.name + "/" + name, task.metrics[i].value);
+      const std::string name = recorded_name(task.info.metrics[i]);
+      found.values.emplace_back(task.info.name + "/" + name, task.metrics[i].value);
+      shown.push_back(fmt::format("{} {:.3f}", name, task.metrics[i].value));
     }
+    found.line += fmt::format("{} {}; ", task.info.name, task.error.empty() ? fmt::format("{}", fmt::join(shown, ", ")) : "failed");
   }
-  return values;
+  found.line =
+      fmt::format("step {}: {}{} example{} in {}", step, found.line, examples, examples == 1 ? "" : "s", format_duration(now_s() - begin));
+  return found;
 }
 
 }  // namespace hlat

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,13 @@
 
 namespace hlat {
 
+// What an evaluation found, on rank 0; empty where none was due.
+struct LoopEvaluation {
+  std::vector<std::pair<std::string, double>> values = {};  // by "TASK/METRIC"
+  std::string line = {};                                    // "step 4: piqa acc 0.500, acc_norm 0.450; 12 examples in 0.35s"
+  std::vector<std::string> warnings = {};                   // tasks that failed; over-long requests, the first time
+};
+
 class LoopTasks {
  public:
   // Collective over `world`, before anything is written. UsageError on all ranks where a task is unknown, its data missing or broken, or
@@ -26,11 +34,9 @@ class LoopTasks {
   // the plan's from the first step on. The executor must outlive this.
   void place(Executor& executor);
 
-  // After a step. Collective; on rank 0 "TASK/METRIC" and value of each, nothing where none was due. A task that fails is told by `warn`
-  // and left out: the run goes on.
-  using Values = std::vector<std::pair<std::string, double>>;
-  // stop, asked on rank 0 between chunks of requests, ends it early, without values.
-  Values after(int64_t step, const std::function<void(const std::string&)>& warn, const std::function<bool()>& stop);
+  // After a step. Collective. A task that fails is left out, with a warning: the run goes on. stop, asked on rank 0 between chunks of
+  // requests, ends it early, without values.
+  LoopEvaluation after(int64_t step, const std::function<bool()>& stop);
 
  private:
   bool due(int64_t step) const;
@@ -41,6 +47,7 @@ class LoopTasks {
   TaskRunOptions options_;
   std::unique_ptr<TaskLibrary> library_;  // on rank 0
   std::vector<const Task*> tasks_;        // on rank 0
+  std::set<std::string> warned_;          // of over-long requests
   RunTokenizer tokenizer_;
   std::optional<KvPasses> passes_;
   std::optional<ExecutorModel> model_;

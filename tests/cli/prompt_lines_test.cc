@@ -46,6 +46,31 @@ TEST(PromptLines, AllBadLinesAreListedUpToAPage) {
   EXPECT_TRUE(message.ends_with("\n  and 9 more")) << message;
 }
 
+TEST(PromptLines, AllThatIsWrongWithALineIsTold) {
+  EXPECT_EQ(message_of([&] {
+              read_prompt_lines(R"({"prompt": 1, "top_p": 3, "seed": -1, "stop": 2, "max_tokens": "x", "min_p": -1, "sead": 1})", "in",
+                                kDefaults);
+            }),
+            "in: lines that cannot be used; nothing was generated\n  line 1: unknown key sead; did you mean seed?\n"
+            "  line 1: prompt: must be a text\n  line 1: max_tokens: must be a whole number\n"
+            "  line 1: seed: must be a whole number from 0 on\n  line 1: stop: must be a text or a list of texts\n"
+            "  line 1: top_p = 3: must be from 0 to 1 (all tokens)\n  line 1: min_p = -1: must be from 0 (all tokens) to 1");
+}
+
+TEST(PromptLines, AnswersOfTheFirstPromptsAreCounted) {
+  const auto lines = read_prompt_lines("{\"prompt\": \"a\", \"id\": 7}\n{\"prompt\": \"b\"}\n", "in", kDefaults);
+  const std::string first = "{\"id\":7,\"prompt\":\"a\",\"text\":\"x\"}\n", second = "{\"prompt\":\"b\",\"text\":\"y\"}\n";
+  EXPECT_EQ(count_answers("", "out", lines), 0u);
+  EXPECT_EQ(count_answers(first, "out", lines), 1u);
+  EXPECT_EQ(count_answers(first + second.substr(0, 9), "out", lines), 1u) << "a line without its end";
+  EXPECT_EQ(count_answers(first + second, "out", lines), 2u);
+  EXPECT_EQ(message_of([&] { count_answers(second, "out", lines); }),
+            "out: line 1 is no answer to prompt 1 of this batch; give another --out");
+  EXPECT_THROW(count_answers(first + second + second, "out", lines), UsageError) << "more than there are";
+  EXPECT_THROW(count_answers("{\"id\":8,\"prompt\":\"a\"}\n", "out", lines), UsageError) << "another id";
+  EXPECT_THROW(count_answers("no json\n", "out", lines), UsageError);
+}
+
 TEST(PromptLines, ALineThatOnlyTheModelCannotTakeIsNamedToo) {
   const auto lines = read_prompt_lines("\n{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n", "in", kDefaults);
   const auto check = [](const TextRequest& r) {

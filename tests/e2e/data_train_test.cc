@@ -111,6 +111,7 @@ TEST_F(CliData, BenchPrintsATableOfThreads) {
 
 TEST_F(CliData, SampleNeverOverwritesAndPrintsWithoutAFolder) {
   EXPECT_EQ(run_binary({"data", "sample", "--out", dir.path("data")}).exit_code, 2);
+  EXPECT_EQ(run_binary({"data", "sample", "--documents", "3", "--seed", "-1"}).exit_code, 2);
   const RunResult r = run_binary({"data", "sample", "--documents", "3"});
   EXPECT_EQ(std::count(r.out.begin(), r.out.end(), '\n'), 3);
   const std::string file = slurp(dir.path("data/stories.jsonl"));

@@ -232,6 +232,25 @@ TEST_F(CliEval, WrongInputIsToldBeforeAnythingIsComputed) {
   EXPECT_EQ(eval({"--compare", run()}, false).exit_code, 2);
 }
 
+TEST_F(CliEval, OptionsThatHaveNoMeaningTogetherAreRefused) {
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& text) {
+    const RunResult r = eval(words, false);
+    EXPECT_EQ(r.exit_code, 2) << r.err;
+    EXPECT_EQ(r.err.find(text + "\n"), 0u) << r.err;
+    EXPECT_EQ(r.out, "");
+  };
+  refused({run(), "--all", "--step", "2"}, "--all evaluates all checkpoints of a run, --step one of them: give one of the two");
+  refused({"--list", "--compare", "published"}, "--list goes without --compare");
+  refused({"--show", "piqa", "--list"}, "--list goes without --show");
+  refused({"--compare", "published", "--tasks", "piqa", "--limit", "3"}, "--compare goes without --tasks and --limit");
+  refused({run(), "--tasks", "pick", "--seed", "-1"}, "--seed: -1: must be a whole number from 0 on");
+  refused({run(), "--tasks", "pick", "--fewshot-seed", "-1"}, "--fewshot-seed: -1: must be a whole number from 0 on");
+  const RunResult longer = eval({run(), "--tasks", "pick", "--limit", "1", "--max-length", "5000", "--out", dir_->path("longer")});
+  EXPECT_EQ(longer.exit_code, 0) << longer.err;
+  expect_has(longer.err, "warning: texts of up to 5000 tokens, but the model was trained with ");
+  expect_has(longer.err, ", 1 example in ");
+}
+
 TEST_F(CliEval, ATokenizerThatIsNotTheCheckpointsIsTold) {
   // The run's own file has another content by now.
   dir_->write("tokenizer.json", slurp(kTokenizer) + "\n");

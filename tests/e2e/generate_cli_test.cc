@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -39,6 +40,7 @@ class Terminal {
   explicit Terminal(Words words) {
     pid_ = forkpty(&fd_, nullptr, nullptr, nullptr);
     if (pid_ != 0) return;
+    setenv("TERM", "xterm", 1);  // as progress lines need it
     words.insert(words.begin(), HLAT_BINARY);
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
@@ -220,6 +222,115 @@ TEST_F(CliGenerate, CtrlCEndsATextBehindATokenAndALineThatIsTyped) {
   EXPECT_EQ(waits.exit_code(), 130);
 }
 
+TEST_F(CliGenerate, InATerminalObjectsAndLogprobsAreForTypedLinesToo) {
+  const Json object = this->object({"--prompt", "the cat", "--max-tokens", "6", "--logprobs"});
+  Terminal terminal({"generate", "--checkpoint", run(), "device.backend=cpu", "--max-tokens", "6", "--json", "--logprobs"});
+  terminal.shown_until("> ");
+  terminal.type("the cat\n");
+  std::string shown = terminal.shown_until("> ");
+  ASSERT_TRUE(shown.starts_with("the cat\r\n{") && shown.ends_with("}\r\n> ")) << shown;
+  EXPECT_EQ(Json::parse(shown.substr(9, shown.size() - 11)), object);
+  terminal.type("\x04");
+  terminal.shown_until("");
+  EXPECT_EQ(terminal.exit_code(), 0);
+  Terminal plain({"generate", "--checkpoint", run(), "device.backend=cpu", "--max-tokens", "6", "--logprobs"});
+  plain.shown_until("> ");
+  plain.type("the cat\n");
+  shown = plain.shown_until("> ");
+  EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), 9) << "the line, its text, an empty line and 6 tokens: " << shown;
+  plain.type("\x04");
+  plain.shown_until("");
+  EXPECT_EQ(plain.exit_code(), 0);
+}
+
+TEST_F(CliGenerate, InATerminalCtrlCEndsTheTextAndTheNextLineComes) {
+  Terminal terminal({"generate", "--checkpoint", run(), "device.backend=cpu", "--max-length", "30000", "--max-tokens", "29000"});
+  terminal.shown_until("> ");
+  for (int i = 0; i < 2; ++i) {
+    terminal.type("the cat\n");
+    terminal.shown_until("\n");
+    terminal.shown_until(" ");
+    terminal.type("\x03");
+    const std::string end = terminal.shown_until("> ");
+    EXPECT_TRUE(end.ends_with("\r\n> ")) << end;
+    EXPECT_EQ(end.find("SIGINT"), std::string::npos) << end;
+  }
+  terminal.type("\x04");
+  const std::string end = terminal.shown_until("");
+  EXPECT_NE(end.find(" tokens in "), std::string::npos) << end;
+  EXPECT_EQ(end.find("\n0 tokens"), std::string::npos) << end;
+  EXPECT_EQ(terminal.exit_code(), 0);
+}
+
+TEST_F(CliGenerate, ABatchThatIsInterruptedKeepsItsFirstAnswers) {
+  std::string prompts;
+  constexpr size_t kAll = 20000;
+  for (size_t i = 0; i < kAll; ++i) prompts += "{\"prompt\": \"the cat\", \"id\": " + std::to_string(i) + "}\n";
+  const std::string out = dir_->path("kept.jsonl");
+  Terminal terminal({"generate", "--checkpoint", run(), "device.backend=cpu", "--batch", dir_->write("many.jsonl", prompts), "--out", out,
+                     "--max-tokens", "40"});
+  const std::string shown = terminal.shown_until(", ETA ");
+  EXPECT_NE(shown.find(" of 20000 prompts"), std::string::npos) << shown;
+  const auto begun = [&] { return std::filesystem::exists(out) && std::filesystem::file_size(out) > 0; };
+  for (int i = 0; i < 6000 && !begun(); ++i) usleep(10000);
+  ASSERT_TRUE(begun()) << "before all prompts are answered";
+  terminal.type("\x03");
+  const std::string end = terminal.shown_until("");
+  EXPECT_EQ(terminal.exit_code(), 130);
+  const std::vector<Json> answers = json_lines(slurp(out));
+  ASSERT_FALSE(answers.empty());
+  EXPECT_LT(answers.size(), kAll);
+  for (size_t i = 0; i < answers.size(); ++i) EXPECT_EQ(answers[i]["id"], i);
+  EXPECT_NE(end.find(std::to_string(answers.size()) + " of 20000 prompts are answered, in " + out + "; with --continue the same command"),
+            std::string::npos)
+      << end;
+}
+
+TEST_F(CliGenerate, ABatchContinuesBehindTheAnswersThatAreThere) {
+  const std::string first = "{\"prompt\": \"the cat\", \"id\": 1}\n{\"prompt\": \"the fox\"}\n",
+                    rest = "{\"prompt\": \"the cat\"}\n{\"prompt\": \"the owl\"}\n";
+  const std::string all = dir_->write("all.jsonl", first + rest), out = dir_->path("continued.jsonl");
+  const RunResult whole = ask({"--batch", all, "--max-tokens", "5"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  ASSERT_EQ(ask({"--batch", dir_->write("first.jsonl", first), "--max-tokens", "5", "--out", out}).exit_code, 0);
+  dir_->write("continued.jsonl", slurp(out) + "{\"prompt\":\"the c");  // what a process that was killed left
+  const RunResult continued = ask({"--batch", all, "--max-tokens", "5", "--out", out, "--continue"});
+  ASSERT_EQ(continued.exit_code, 0) << continued.err;
+  EXPECT_NE(continued.err.find("2 of 4 prompts are answered already\n"), std::string::npos) << continued.err;
+  EXPECT_NE(continued.err.find("10 tokens in "), std::string::npos) << continued.err;
+  EXPECT_EQ(slurp(out), whole.out);
+  const RunResult again = ask({"--batch", all, "--max-tokens", "5", "--out", out, "--continue"});
+  EXPECT_EQ(again.err, "4 of 4 prompts are answered already\n");
+  EXPECT_EQ(slurp(out), whole.out);
+  const RunResult other = ask({"--batch", dir_->write("rest.jsonl", rest), "--out", out, "--continue"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("line 1 is no answer to prompt 1 of this batch"), std::string::npos) << other.err;
+}
+
+TEST_F(CliGenerate, WhatChangesNothingIsTold) {
+  const RunResult greedy = ask({"--prompt", "the cat", "--max-tokens", "3", "--top-p", "0.9", "--top-k", "5", "--seed", "3"});
+  EXPECT_EQ(greedy.exit_code, 0);
+  EXPECT_EQ(greedy.err.find("warning: the temperature is 0, so the likeliest token is taken: top-k, top-p, seed change nothing\n"), 0u)
+      << greedy.err;
+  const RunResult line = ask({"--batch", dir_->write("p.jsonl", "{\"prompt\": \"the cat\", \"min_p\": 0.1}\n"), "--max-tokens", "3"});
+  EXPECT_NE(line.err.find("taken: min-p changes nothing\n"), std::string::npos) << line.err;
+  const RunResult drawn = ask({"--prompt", "the cat", "--max-tokens", "3", "--top-p", "0.9", "--seed", "3", "--temperature", "1"});
+  EXPECT_EQ(drawn.err.find("warning"), std::string::npos) << drawn.err;
+  const RunResult longer = ask({"--prompt", "the cat", "--max-tokens", "3", "--max-length", "5000"});
+  EXPECT_NE(longer.err.find("warning: texts of up to 5000 tokens, but the model was trained with "), std::string::npos) << longer.err;
+}
+
+TEST_F(CliGenerate, MoreTokensThanTheModelReadsAreRefusedBeforeItsWeightsAreRead) {
+  const std::string copy = dir_->path("copy");
+  std::filesystem::copy(run(), copy, std::filesystem::copy_options::recursive);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(copy + "/checkpoints"))
+    if (entry.is_regular_file() && entry.path().extension() != ".json") std::filesystem::resize_file(entry.path(), 0);
+  ASSERT_NE(generate(copy, {"--prompt", "the cat", "--max-tokens", "3"}).exit_code, 0) << "the weights are gone";
+  const RunResult r = generate(copy, {"--prompt", "the cat", "--max-tokens", "100000"});
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_NE(r.err.find("max_tokens = 100000: the model reads "), std::string::npos) << r.err;
+}
+
 TEST_F(CliGenerate, WrongInputsAreNamed) {
   const std::string bad = dir_->write("bad.jsonl", R"({"prompt": "good"}
 {"prompt": 3}
@@ -245,9 +356,15 @@ not json
       {{"--prompt", "x", "--max-tokens", "0"}, "--max-tokens: "},
       {{"--prompt", "x", "--prompt-file", "y"}, "--prompt"},
       {{"--prompt-file", dir_->path("none.txt")}, "--prompt-file " + dir_->path("none.txt") + ": cannot be read: No such file"},
+      {{"--prompt", "x", "--top-p", "2", "--min-p", "-1", "--top-k", "-3", "--repetition-penalty", "0"},
+       "top_k = -3: must be a count from 0 (all tokens) on\ntop_p = 2: must be from 0 to 1 (all tokens)\nmin_p = -1: must be from 0 (all "
+       "tokens) to 1\nrepetition_penalty = 0: must be a number above 0; 1 is none\n"},
+      {{"--prompt", "x", "--seed", "-4"}, "--seed: -4: must be a whole number from 0 on\n"},
+      {{"Once upon"}, "'Once upon' is no section.key=value; a prompt is given as --prompt 'Once upon'\n"},
+      {{"--batch", bad, "--continue"}, "--continue requires --out"},
       {{}, "there is no prompt: give --prompt, --prompt-file or --batch, or type one in a terminal\n"},
       {{"--batch", dir_->write("empty.jsonl", "\n")}, dir_->path("empty.jsonl") + ": there is no prompt in it\n"},
-      {{"--batch", bad, "--out", bad}, "--out " + bad + ": it is there already; give another name\n"},
+      {{"--batch", bad, "--out", bad}, "--out " + bad + ": it is there already; give another name, or --continue"},
       {{"--prompt", "x", "--out", "y"}, "--out requires --batch"},
       {{"--prompt", "x", "parallel.tq=2"}, "tq"},
       {{"--prompt", "x", "--tokenizer", dir_->path("none.json")}, dir_->path("none.json") + ": there is no such file"},
@@ -266,7 +383,7 @@ not json
   for (const char* line : {"\n  line 4: ", "\n  line 5: unknown key temprature; did you mean temperature?\n",
                            "\n  line 6: top_p = 3: must be from 0 to 1", "\n  line 7: stop: must be a text or a list of texts\n",
                            "\n  line 8: max_tokens: must be 1 or more\n", "\n  line 9: must be a JSON object",
-                           "\n  line 10: seed: must be a whole number\n", "\n  line 11: stop: an empty text stops nothing\n"})
+                           "\n  line 10: seed: must be a whole number from 0 on\n", "\n  line 11: stop: an empty text stops nothing\n"})
     EXPECT_NE(r.err.find(line), std::string::npos) << line << "\n" << r.err;
   EXPECT_FALSE(std::filesystem::exists(dir_->path("never.jsonl")));
   // What only the tokenizer finds: this one has the words of its corpus alone.

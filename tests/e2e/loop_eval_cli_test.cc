@@ -1,5 +1,6 @@
 // Tasks evaluated while a model trains: the run is bit by bit that of a run without them, its memory the plan's, and their curve is
 // recorded.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -98,6 +99,30 @@ TEST_F(LoopEval, ARunThatGoesBackHasEveryEvaluationOnce) {
   const RunResult back = train("again", with_tasks({"eval.every=2", "checkpoint.resume_from=3"}));
   ASSERT_EQ(back.exit_code, 0) << back.err;
   EXPECT_EQ(lines("again/eval.jsonl"), before);
+}
+
+TEST_F(LoopEval, EveryEvaluationIsALineOfTheLogAndOnTheScreen) {
+  std::string text;
+  for (int i = 0; i < 20; ++i) text += "the fox ";
+  dir_.write("data/long.jsonl", "{\"start\": \"" + text + "\", \"right\": \"fox\"}\n");
+  dir_.write("tasks/long.yaml",
+             "task: long\ntitle: long\ngroup: own\nversion: 1\nkind: generate\ndata: {file: long.jsonl}\n"
+             "prompt: \"{{ start }}\"\ntarget: \"{{ right }}\"\ngenerate: {max_tokens: 2}\nmetrics: [exact_match]\n");
+  const RunResult run = train("evaluated", with_tasks({"eval.every=2", "eval.tasks=pairs,long"}));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::string log = slurp(dir_.path("evaluated/log.txt"));
+  const std::vector<json> steps = metrics("evaluated");
+  for (const int64_t step : {2, 4, 6}) {
+    const json& m = steps.at(static_cast<size_t>(step) - 1);
+    const std::string line =
+        fmt::format("step {}: pairs acc {:.3f}, acc_norm {:.3f}; long exact_match {:.3f}; 4 examples in ", step,
+                    m["eval/pairs/acc"].get<double>(), m["eval/pairs/acc_norm"].get<double>(), m["eval/long/exact_match"].get<double>());
+    EXPECT_NE(log.find(line), std::string::npos) << line << "\n" << log;
+    EXPECT_NE(run.err.find("\n" + line), std::string::npos) << line << "\n" << run.err;
+  }
+  const std::string cut = "long: 1 request is longer than the model reads, cut on the left";
+  EXPECT_NE(log.find(cut), std::string::npos) << log;
+  EXPECT_EQ(log.find(cut), log.rfind(cut)) << "told once";
 }
 
 TEST_F(LoopEval, WhatIsMissingIsToldBeforeAnythingIsWritten) {

@@ -201,6 +201,8 @@ TEST(Sampler, ValuesThatMeanNothingAreNamed) {
   EXPECT_NO_THROW(check_sampling({.temperature = 0.7, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repetition_penalty = 1.1}));
   EXPECT_EQ(message_of([] { check_sampling({.temperature = -1}, "line 3: "); }),
             "line 3: temperature = -1: must be a number from 0 (greedy) on");
+  EXPECT_EQ(message_of([] { check_sampling({.top_k = -3, .top_p = 2}, "line 3: "); }),
+            "line 3: top_k = -3: must be a count from 0 (all tokens) on\nline 3: top_p = 2: must be from 0 to 1 (all tokens)");
   for (const Sampling& s : {Sampling{.temperature = NAN}, Sampling{.top_k = -1}, Sampling{.top_p = 1.1}, Sampling{.top_p = NAN},
                             Sampling{.min_p = -0.1}, Sampling{.repetition_penalty = 0}, Sampling{.repetition_penalty = INFINITY}})
     EXPECT_THROW(check_sampling(s), UsageError);

@@ -42,6 +42,20 @@ StepMetrics at_step(int64_t step, double floor = 1.25) {
   return m;
 }
 
+TEST(Progress, ALineThatIsSaidStaysAndTheLiveLineGoesOnBelowIt) {
+  Screen screen, pipe;
+  Progress live(screen.out, screen.options(true, 10)), plain(pipe.out, pipe.options(false, 10));
+  for (Progress* p : {&live, &plain}) p->step(at_step(1));
+  screen.out.str("");
+  pipe.out.str("");
+  live.say("step 1: piqa acc 0.500");
+  EXPECT_EQ(screen.out.str(), "\rstep 1: piqa acc 0.500\x1b[K\n");
+  live.say("more");
+  EXPECT_TRUE(screen.out.str().ends_with("\nmore\n")) << "no line is open";
+  plain.say("step 1: piqa acc 0.500");
+  EXPECT_EQ(pipe.out.str(), "step 1: piqa acc 0.500\n");
+}
+
 TEST(Progress, TerminalShowsHowFarTheFirstStepIs) {
   Screen screen, pipe;
   Progress live(screen.out, screen.options(true, 10)), plain(pipe.out, pipe.options(false, 10));
