@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cli/table.h"
+#include "eval/built_in_tasks.h"
 
 namespace hlat {
 
@@ -29,6 +30,16 @@ void add_task(Rows& rows, const TaskScores& task) {
     rows.push_back({first ? title : "", metric.label(), value_text(metric), error_text(metric), first ? std::to_string(task.shots) : "",
                     first ? examples_text(task) : ""});
   }
+}
+
+// "mean of 6", or "mean of 2 of 6" where the group has tasks that were not evaluated; of a single one its metric.
+std::string mean_text(const GroupScore& group) {
+  size_t all = group.counted;
+  for (const std::string& name : built_in_group(group.name))
+    all += std::none_of(group.tasks.begin(), group.tasks.end(), [&](const TaskScores* t) { return t->name == name; }) ? 1 : 0;
+  const std::string part = all > group.counted ? fmt::format("{} of {}", group.counted, all) : std::to_string(group.counted);
+  if (group.counted > 1) return "mean of " + part;
+  return group.mean.label() + (all > 1 ? ", " + part : "");
 }
 
 // A column of the table of models.
@@ -106,8 +117,7 @@ std::string results_text(const Results& results) {
   bool variants = false;
   for (const GroupScore& group : groups_of(results)) {
     const bool mean = group.counted > 0;
-    const std::string what = !mean ? "" : group.counted > 1 ? fmt::format("mean of {}", group.counted) : group.mean.label();
-    rows.push_back({group.name, what, mean ? value_text(group.mean) : "", mean ? error_text(group.mean) : ""});
+    rows.push_back({group.name, mean ? mean_text(group) : "", mean ? value_text(group.mean) : "", mean ? error_text(group.mean) : ""});
     for (const TaskScores* task : group.tasks) {
       add_task(rows, *task);
       variants = variants || !task->in_group_mean;

@@ -42,7 +42,7 @@ class ContinuedFolder : public testing::Test {
   void run(std::optional<int64_t> behind, int64_t first, int64_t last, const std::string& config = "config") {
     RunFolder folder(dir(), config, true, 60, {}, {.goes_on = behind.has_value()});
     if (behind) folder.go_on(*behind);
-    for (int64_t step = first; step <= last; ++step) folder.record({.step = step, .tokens = step * 10, .loss = ++loss_});
+    for (int64_t step = first; step <= last; ++step) folder.record(StepMetrics{.step = step, .tokens = step * 10, .loss = ++loss_});
   }
 
   static Steps metrics_steps(const fs::path& folder) {
@@ -198,7 +198,7 @@ TEST_F(ContinuedFolder, ReportsTheLastStep) {
   RunFolder folder(dir(), "config", false, 60, {}, {.goes_on = true});
   folder.go_on(6);
   EXPECT_EQ(folder.last_step(), 6);
-  folder.record({.step = 7, .tokens = 70});
+  folder.record(StepMetrics{.step = 7, .tokens = 70});
   EXPECT_EQ(folder.last_step(), 7);
   EXPECT_EQ(metrics_steps(dir()), counted(1, 7));
 }
@@ -246,7 +246,7 @@ TEST_F(ContinuedFolder, FreshSetsTheWholeOldRunAsideWithItsCheckpoints) {
   {
     RunFolder folder(dir(), "new", true, 60, {},
                      {.goes_on = false, .set_aside = {dir() / "checkpoints/", dir() / "weights", elsewhere, dir() / "missing"}});
-    folder.record({.step = 1, .tokens = 10});
+    folder.record(StepMetrics{.step = 1, .tokens = 10});
   }
   expect_steps(dir(), {1});
   expect_steps(previous(1), counted(1, 8));
