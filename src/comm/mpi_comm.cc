@@ -150,8 +150,9 @@ void MpiComm::finish(uint64_t id) {
 void MpiComm::wait_for(Fragment& fragment, const Pending& message) {
   const auto start = Clock::now();
   auto pause = kFirstPause;
-  const bool all = message.peer == kAllPeers;
-  const auto peer = [&] { return all ? "its peers" : fmt::format("rank {}", message.peer); };
+  const int only = message.peer == kAllPeers && size() == 2 ? 1 - rank() : message.peer;  // a collective of two has one peer
+  const bool all = only == kAllPeers;
+  const auto peer = [&] { return all ? "its peers" : fmt::format("rank {}", only); };
   for (int64_t tries = 0;; ++tries) {
     int done = 0;
     MPI_Status status;
@@ -167,7 +168,7 @@ void MpiComm::wait_for(Fragment& fragment, const Pending& message) {
     if (cancelled_) fail<FaultError>("{}: stopped, with {} to hear from: this rank gave up", where(), peer());
     const std::chrono::duration<double> waited = Clock::now() - start;
     if (const double limit_s = *time_limit_s_; waited.count() > limit_s) {
-      const std::string who = all ? "one of them" : fmt::format("rank {} of the job: it", world_rank(message.peer));
+      const std::string who = all ? "one of them" : fmt::format("rank {} of the job: it", world_rank(only));
       fail<FaultError>("{} ({}): waited {:g} s for {}, {} is stopped, cut off or much slower than its peers", where(), host_name(), limit_s,
                        peer(), who);
     }

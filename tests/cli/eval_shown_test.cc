@@ -92,7 +92,7 @@ TEST(EvalTable, GroupsWithTheirTasksBelowThem) {
     t.metrics = {{.key = "acc,none", .value = value, .error = 0.0123}};
     r.tasks.push_back(t);
   };
-  add("piqa", "CR", 0.7), add("arc_easy", "CR", 0.5), add("mmlu", "MMLU", 0.25), add("mine", "medical", 0.1), add("nq_open", "WK", 0.5);
+  add("piqa", "CR", 0.7), add("arc_easy", "CR", 0.5), add("mmlu", "MMLU", 0.25), add("mine", "poetry", 0.1), add("nq_open", "WK", 0.5);
   r.tasks[1].metrics.push_back({.key = "acc_norm,none", .value = 0.52, .error = 0.01});
   EXPECT_EQ(results_text(r),
             "            metric          value  stderr  shots   n\n"
@@ -104,7 +104,7 @@ TEST(EvalTable, GroupsWithTheirTasksBelowThem) {
             "            acc_norm         52.0     1.0\n"
             "WK          acc, 1 of 2      50.0     1.2\n"
             "  nq_open   acc              50.0     1.2      5  50\n"
-            "medical     acc              10.0     1.2\n"
+            "poetry      acc              10.0     1.2\n"
             "  mine      acc              10.0     1.2      5  50\n");
 }
 

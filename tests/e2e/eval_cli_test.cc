@@ -201,9 +201,11 @@ TEST_F(CliEval, ACallThatWasRefusedLeavesItsFolderToOthers) {
 
 TEST_F(CliEval, TasksThatTheModelCannotReadAreRefused) {
   const std::string words = dir_->path("words");
-  const RunResult trained = run_binary({"train", "run.dir=" + words, "model.layers=1", "model.hidden=32", "model.heads=2", "model.ffn=64",
-                                        "model.vocab=auto", "train.steps=1", "train.seq_len=32", "train.global_batch=2",
-                                        "train.micro_batch=2", "device.threads=1", "checkpoint.every=1"});
+  const std::string config = dir_->write("words.yaml", fmt::format("run: {{dir: {}}}\nmodel: {{layers: 1, hidden: 32, heads: 2, ffn: 64}}\n"
+                                                                   "train: {{steps: 1, seq_len: 32, global_batch: 2, micro_batch: 2}}\n"
+                                                                   "device: {{threads: 1}}\ncheckpoint: {{every: 1}}\n",
+                                                                   words));
+  const RunResult trained = run_binary({"train", "--config", config});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const RunResult r = eval({words, "--all", "--tasks", "pick,tell"});
   EXPECT_EQ(r.exit_code, 2) << r.err;
@@ -248,7 +250,7 @@ TEST_F(CliEval, OptionsThatHaveNoMeaningTogetherAreRefused) {
   const RunResult longer = eval({run(), "--tasks", "pick", "--limit", "1", "--max-length", "5000", "--out", dir_->path("longer")});
   EXPECT_EQ(longer.exit_code, 0) << longer.err;
   expect_has(longer.err, "warning: texts of up to 5000 tokens, but the model was trained with ");
-  expect_has(longer.err, ", 1 example in ");
+  expect_has(longer.err, ", 1 of 6 examples (--limit) in ");
 }
 
 TEST_F(CliEval, ATokenizerThatIsNotTheCheckpointsIsTold) {

@@ -111,9 +111,9 @@ TEST_F(LoopEval, EveryEvaluationIsALineOfTheLogAndOnTheScreen) {
   const RunResult run = train("evaluated", with_tasks({"eval.every=2", "eval.tasks=pairs,long"}));
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const std::string log = slurp(dir_.path("evaluated/log.txt"));
-  const std::vector<json> steps = metrics("evaluated");
+  const std::vector<json> found = lines("evaluated/eval.jsonl");
   for (const int64_t step : {2, 4, 6}) {
-    const json& m = steps.at(static_cast<size_t>(step) - 1);
+    const json& m = found.at(static_cast<size_t>(step) / 2 - 1);
     const std::string line =
         fmt::format("step {}: pairs acc {:.3f}, acc_norm {:.3f}; long exact_match {:.3f}; 4 examples in ", step,
                     m["eval/pairs/acc"].get<double>(), m["eval/pairs/acc_norm"].get<double>(), m["eval/long/exact_match"].get<double>());
