@@ -5,7 +5,8 @@ CONFIG ?= configs/nano.yaml
 ARGS   ?=
 JOBS   ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 export JOBS
-CTEST   = ctest --no-tests=error -j $(JOBS)
+# Many tests wait, for processes, disks or limits of time: twice as many as cores keep them busy.
+CTEST   = ctest --no-tests=error -j $(shell expr 2 \* $(JOBS))
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
