@@ -35,7 +35,7 @@ void check_time_limit(Comm& world) {
     Request r = axis->recv(memory.zeros(DType::f32, {4}), 1, 0);
     axis->wait(r);
   });
-  expect_error({"pp all_gather on rank 0 of 2 (", "): waited 0.5 s for its peers, one of them is stopped"},
+  expect_error({"pp all_gather on rank 0 of 2 (", "): waited 0.5 s for rank 1, rank 1 of the job: it is stopped"},
                [&] { all_gather_values(*axis, 1); });
 }
 
