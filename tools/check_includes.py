@@ -18,17 +18,18 @@ import tempfile
 # From the bottom up. Modules of one layer do not know each other.
 LAYERS = [
     ["base"],
+    ["flight"],
     ["config", "tensor"],
     ["ops", "comm"],
     ["backend/cpu", "backend/cuda", "backend/null", "parallel"],
     ["param"],
     ["nn", "optim", "checkpoint"],
-    ["model", "health", "task", "sandbox"],
+    ["model", "health", "task", "sandbox", "fault"],
     ["eval", "record"],
-    ["train"],
+    ["train", "supervise"],
     ["plan"],
     ["runtime"],
-    ["bench"],
+    ["bench", "burnin"],
     ["cli"],
 ]
 # data stands beside the layers: on base, config and tensor, below those who read batches.

@@ -191,6 +191,9 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   start.begin("taking memory");
   const double peak = measure_peak(*backend, precision_of(config.train.precision).compute);
   TrainSetup setup{.plan = assembly.plan(), .peak_flops = peak, .model = assembly.build(), .data = data.get()};
+  setup.flight = &guard.flight();
+  setup.model.ops().record_to(guard.flight());
+  setup.model.mesh().record_to(guard.flight());
   setup.end_signal = [&] { return guard.end_signal(); };
   setup.notes = [&] { return backend->take_kernel_notes(); };
   std::optional<Progress> progress;
@@ -207,6 +210,7 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   if (tasks) {
     start.begin("rehearsing the evaluation of tasks");
     tasks->place(setup.model.executor());
+    setup.evaluation_due = [&](int64_t step) { return tasks->due(step); };
     setup.evaluate = [&](int64_t step) { return told(tasks->after(step, [&] { return guard.end_signal() != 0; }), setup); };
   }
   start.begin("the first step");
@@ -216,21 +220,27 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
 void run(const Args& args) {
   const Launch launch = this_launch();
   RunGuard guard(launch);
-  guard.start().begin("reading the config");
-  const Config given = args.config.load().config;
-  const Config config = with_ranks(given, launch.ranks);
-  guard.configure(config);
-  guard.start().begin("joining the other ranks (MPI_Init)");
-  RunEnd end;
-  {
-    Session session(launch, config.parallel.start_timeout_s);
-    guard.meet(session);
-    const OnFailure tell = [&](const std::exception& e, int code) { return guard.failed(e, code); };
-    run_on_ranks(
-        session, config, guard.step(), [&] { end = run_rank(args, given, config, session, guard); }, tell);
-    guard.part();
+  try {
+    guard.start().begin("reading the config");
+    const Config given = args.config.load().config;
+    const Config config = with_ranks(given, launch.ranks);
+    guard.configure(config);
+    guard.start().begin("joining the other ranks (MPI_Init)");
+    RunEnd end;
+    {
+      Session session(launch, config.parallel.start_timeout_s);
+      guard.meet(session);
+      const OnFailure tell = [&](const std::exception& e, int code) { return guard.failed(e, code); };
+      run_on_ranks(
+          session, config, guard.step(), [&] { end = run_rank(args, given, config, session, guard); }, tell);
+      guard.part();
+    }
+    if (end.signal != 0) throw Interrupted(end.signal, signal_name(end.signal), end.saved);
+    guard.flight().ended(kOk, "finished");
+  } catch (const std::exception& e) {
+    guard.flight().ended(exit_code_of(e), e.what());
+    throw;
   }
-  if (end.signal != 0) throw Interrupted(end.signal, signal_name(end.signal), end.saved);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <thread>
 
@@ -25,8 +26,17 @@ constexpr double kDefaultStartTimeout = 3600;
 constexpr double kAfterWatch = 60;
 constexpr std::chrono::seconds kAfterRank0{1};
 constexpr std::chrono::seconds kEnding{5};
+constexpr std::chrono::milliseconds kAgentLook{200};
+constexpr double kAgentSilence = 60;  // seconds; an agent whose process is gone needs none
 
 const char* variable(const char* name) { return std::getenv(name); }
+
+// The ring that an agent of hlat launch reads; empty: nobody does.
+std::filesystem::path flight_file(const Launch& launch) {
+  const char* folder = variable(kFlightVariable);
+  if (folder == nullptr || *folder == 0) return {};
+  return flight_ring_file(folder, launch.rank);
+}
 
 double first_limit() {
   const char* text = variable("HLAT_START_TIMEOUT_S");
@@ -39,9 +49,12 @@ double first_limit() {
 
 }  // namespace
 
-RunGuard::RunGuard(const Launch& launch) : launch_(launch) {
+RunGuard::RunGuard(const Launch& launch)
+    : launch_(launch), flight_(flight_file(launch), {.rank = launch.rank, .ranks = launch.ranks, .host = host_name()}) {
   signals_.emplace([this](const EndSignals::Signal& signal) { answer(signal); });
-  start_.emplace(launch, first_limit(), [this](const std::string& words) { start_took_too_long(words); });
+  start_.emplace(
+      launch, first_limit(), [this](const std::string& words) { start_took_too_long(words); }, &flight_);
+  if (!flight_file(launch).empty()) agent_watch_ = std::jthread([this](const std::stop_token& stop) { watch_agent(stop); });
 }
 
 void RunGuard::configure(const Config& config) {
@@ -55,6 +68,7 @@ void RunGuard::configure(const Config& config) {
 void RunGuard::meet(Session& session) {
   session.set_time_limit(static_cast<double>(config_.parallel.start_timeout_s) + kAfterWatch);
   start_->use(session);
+  session.world().record_to(flight_, hash_name("world"));
   const std::lock_guard lock(mutex_);
   session_ = &session;
 }
@@ -111,6 +125,7 @@ void RunGuard::start_grace(int signal) {
 
 void RunGuard::ended(const std::string& reason, int exit_code) {
   over_ = true;
+  flight_.ended(exit_code, reason);
   if (journal_) journal_->end(now_at(), reason, exit_code);
   const std::lock_guard lock(mutex_);
   if (more_ != nullptr) more_->release();
@@ -164,6 +179,16 @@ void RunGuard::answer(const EndSignals::Signal& signal) {
   journal_->signal(at, what);
   print_err(
       fmt::format("\nhlat: {}: the run {}ends after step {}; a second signal ends it at once\n", what, saves ? "saves and " : "", at));
+}
+
+void RunGuard::watch_agent(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any wake;
+  std::unique_lock lock(mutex);
+  while (!stop.stop_requested()) {
+    wake.wait_for(lock, stop, kAgentLook, [] { return false; });
+    if (flight_.agent_is_gone(kAgentSilence)) end_now("the agent of hlat launch on this host is gone", kFault, launch_.rank == 0);
+  }
 }
 
 void RunGuard::start_took_too_long(const std::string& words) { end_now(words, kFault, true); }

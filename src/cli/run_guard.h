@@ -3,6 +3,7 @@
 //
 //   first signal    before the first step: ends at once. Later: all ranks end after the step under way, as end_signal() has them agree
 //   second signal   ends at once, as does the end of checkpoint.grace_s, where the run saves
+//   agent gone      of hlat launch on this host, where one watched: ends at once; nobody would end this rank later
 //   SIGTERM while a rank of this host is gone: the launcher ends the job because of it; the lowest rank that lives records who is missing
 #pragma once
 
@@ -13,9 +14,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "base/signals.h"
 #include "config/config.h"
+#include "flight/flight_recorder.h"
 #include "record/run_folder.h"
 #include "record/run_journal.h"
 #include "runtime/job_processes.h"
@@ -33,6 +36,7 @@ class RunGuard {
   RunGuard& operator=(const RunGuard&) = delete;
 
   StartWatch& start() { return *start_; }
+  FlightRecorder& flight() { return flight_; }
   void configure(const Config& config);
   void meet(Session& session);  // until part() or the end of the process
   void part();
@@ -61,8 +65,10 @@ class RunGuard {
   void start_took_too_long(const std::string& words);
   [[noreturn]] void end_now(const std::string& reason, int exit_code, bool speaks);
   Absent absent() const;
+  void watch_agent(const std::stop_token& stop);
 
   const Launch launch_;
+  FlightRecorder flight_;
   Config config_;
   int64_t step_ = 0;
   std::atomic<int64_t> saved_step_ = 0;
@@ -74,6 +80,7 @@ class RunGuard {
   std::optional<RunJournal> journal_;
   std::optional<EndSignals> signals_;
   std::optional<StartWatch> start_;
+  std::jthread agent_watch_;  // where an agent watches
 };
 
 }  // namespace hlat

@@ -2,6 +2,8 @@
 // messages send (comm_messages.cc).
 #include "comm/comm.h"
 
+#include <exception>
+
 #include "base/machine.h"
 #include "comm/shares.h"
 
@@ -38,21 +40,40 @@ double Traffic::seconds() const {
 // One call, or the wait for a message: what it is, its cost and, when it ends, its time.
 class Comm::Call {
  public:
-  Call(Comm& comm, CommKind kind) : cost_(comm.traffic_.kind[static_cast<size_t>(kind)]), start_(now_s()) { comm.active_ = kind; }
-  Call(Comm& comm, CommKind kind, int64_t bytes) : Call(comm, kind) {
+  struct Peer {
+    int rank = -1;
+  };
+  Call(Comm& comm, CommKind kind, Peer peer) : comm_(comm), cost_(comm.traffic_.kind[static_cast<size_t>(kind)]), start_(now_s()) {
+    comm.active_ = kind;
+    if (comm.flight_ != nullptr) comm.flight_->enter(comm.flight_group_, static_cast<uint8_t>(kind), peer.rank);
+  }
+  Call(Comm& comm, CommKind kind, int64_t bytes, int peer = -1) : Call(comm, kind, Peer{peer}) {
     ++cost_.calls;
     cost_.bytes += static_cast<double>(bytes);
   }
-  ~Call() { cost_.seconds += now_s() - start_; }
+  // A call that threw stays open in the record: it says where this rank was.
+  ~Call() {
+    cost_.seconds += now_s() - start_;
+    if (comm_.flight_ != nullptr && std::uncaught_exceptions() == exceptions_) comm_.flight_->leave(comm_.flight_group_);
+  }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
  private:
+  Comm& comm_;
   CommCost& cost_;
   double start_;
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 std::string Comm::where() const { return fmt::format("{} {} on rank {} of {}", name_, name_of(active_), rank_, size_); }
+
+void Comm::record_to(FlightRecorder& flight, uint64_t id) {
+  HLAT_CHECK(flight_ == nullptr, "{}: calls are recorded already", name_);
+  if (size_ == 1) return;
+  flight_ = &flight;
+  flight_group_ = flight.add_group(name_, id, rank_, size_, overlap().on_stream());
+}
 
 void Comm::reserve(Region& region) {
   if (size_ == 1) return;
@@ -135,25 +156,25 @@ Request Comm::send(Tensor t, int peer, int tag) {
   check_dense(CommKind::send, "the tensor", t);
   HLAT_CHECK(0 <= peer && peer < size_ && peer != rank_ && 0 <= tag && tag < kUserTags, "{} send: rank {} to {} of {}, tag {}", name_,
              rank_, peer, size_, tag);
-  const Call call(*this, CommKind::send, static_cast<int64_t>(t.bytes()));
+  const Call call(*this, CommKind::send, static_cast<int64_t>(t.bytes()), peer);
   if (!moves(t)) return {};
   ++traffic_.messages;
-  return {start_send(t.data, t.bytes(), peer, tag) << 1};
+  return {start_send(t.data, t.bytes(), peer, tag) << 1, peer};
 }
 
 Request Comm::recv(Tensor t, int peer, int tag) {
   check_dense(CommKind::recv, "the tensor", t);
   HLAT_CHECK(0 <= peer && peer < size_ && peer != rank_ && 0 <= tag && tag < kUserTags, "{} recv: rank {} from {} of {}, tag {}", name_,
              rank_, peer, size_, tag);
-  const Call call(*this, CommKind::recv, static_cast<int64_t>(t.bytes()));
+  const Call call(*this, CommKind::recv, static_cast<int64_t>(t.bytes()), peer);
   if (!moves(t)) return {};
-  return {(start_recv(t.data, t.bytes(), peer, tag) << 1) | 1};
+  return {(start_recv(t.data, t.bytes(), peer, tag) << 1) | 1, peer};
 }
 
 void Comm::wait(Request& request) {
   const uint64_t id = std::exchange(request.id, 0);
   if (id == 0) return;
-  const Call call(*this, (id & 1) != 0 ? CommKind::recv : CommKind::send);
+  const Call call(*this, (id & 1) != 0 ? CommKind::recv : CommKind::send, Call::Peer{request.peer});
   finish(id >> 1);
 }
 

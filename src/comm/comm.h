@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/part.h"
+#include "flight/flight_recorder.h"
 #include "tensor/region.h"
 #include "tensor/tensor.h"
 
@@ -52,6 +53,7 @@ size_t sum_staging(int size);
 // A message under way. Its tensor must stay as it is until wait() returned. Default: nothing to wait for.
 struct Request {
   uint64_t id = 0;
+  int peer = -1;
 };
 
 // How operations of one group overlap with a computation, as a queue of them (comm_queue.h) wants it. A group's plain call starts after the
@@ -140,6 +142,9 @@ class Comm {
   // For a queue of operations; the default is for host memory.
   virtual Overlap& overlap() { return no_overlap_; }
 
+  // From now on calls are recorded, as those of the group with this id (FlightRecorder::add_group). Once; it must outlive this.
+  void record_to(FlightRecorder& flight, uint64_t id);
+
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }
 
@@ -166,6 +171,10 @@ class Comm {
   void add_host_bytes(size_t bytes) { host_bytes_ += bytes; }
 
   std::string where() const;  // for messages: "tp all_reduce on rank 1 of 4"
+  // For the flight recorder: whom the call under way waits for.
+  void note_peer(int peer) {
+    if (flight_ != nullptr) flight_->waits_for(flight_group_, peer);
+  }
 
  private:
   class Call;
@@ -192,6 +201,8 @@ class Comm {
   size_t host_bytes_ = 0;
   Tensor staging_;
   CommKind active_ = CommKind::barrier;  // of the call under way
+  FlightRecorder* flight_ = nullptr;
+  int flight_group_ = -1;
 };
 
 }  // namespace hlat

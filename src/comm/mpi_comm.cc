@@ -165,6 +165,7 @@ void MpiComm::wait_for(Fragment& fragment, const Pending& message) {
       return;
     }
     if (tries < kSpins) continue;
+    if (tries == kSpins && only != kAllPeers) note_peer(only);
     if (cancelled_) fail<FaultError>("{}: stopped, with {} to hear from: this rank gave up", where(), peer());
     const std::chrono::duration<double> waited = Clock::now() - start;
     if (const double limit_s = *time_limit_s_; waited.count() > limit_s) {

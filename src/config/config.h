@@ -175,6 +175,49 @@ struct DeviceConfig {
   bool operator==(const DeviceConfig&) const = default;
 };
 
+// What happens when a loss or a gradient norm is off.
+struct LossConfig {
+  std::string rule = "robust";            // none | robust | hlat: what a spike is
+  int64_t window = 64;                    // robust: steps of the running median
+  double factor = 8;                      // robust: a spike lies so many spreads above it
+  double norm_rise = 0.1;                 // hlat: a gradient norm so far above its mean over the last 20 steps
+  std::string on_spike = "continue";      // continue | skip | rollback | stop
+  std::string on_nonfinite = "rollback";  // skip | rollback | stop
+  int64_t skips = 10;                     // at most so many in the last 1000 steps
+  bool operator==(const LossConfig&) const = default;
+};
+
+// hlat launch: where ranks run, and what happens when one of them does not.
+struct LaunchConfig {
+  std::string hosts;             // "node1:8,node2:8", or a file of "node1 slots=8"; empty: those of the job, or this host
+  int64_t ranks = 0;             // 0: as many as the layout needs, or as there are slots
+  int64_t spares = 0;            // hosts, the last of the list, that only replace others
+  std::string starter = "auto";  // auto | mpirun | srun
+  std::string remote = "ssh";    // runs a command on another host: REMOTE HOST COMMAND
+  std::string mpirun;            // more words for mpirun
+  int64_t restarts = 100;        // at most
+  int64_t same_failure = 3;      // a failure that comes so often at one step is not restarted blindly
+  int64_t backoff_s = 60;        // the longest pause before a restart
+  int64_t hang_s = 0;            // without progress that make a hang; 0: learned from the run
+  int64_t start_hang_s = 120;    // the same while ranks start
+  int64_t patience_s = 30;       // for a host that is gone, before the run goes on without it
+  bool elastic = true;           // go on with fewer ranks
+  double straggler = 1.5;        // a rank slower than its peers by this factor is reported; 0: none is
+  int64_t straggler_steps = 50;  // over so many steps
+  bool evict = false;            // a straggler's host is replaced or left out
+  std::string check = "none";    // none | start | restarts: when hlat check --short runs before the ranks
+  bool operator==(const LaunchConfig&) const = default;
+};
+
+// Faults that are planted, for tests and drills.
+struct FaultConfig {
+  std::string inject;  // "kill rank=1 step=20; hang rank=0 step=40"
+  double every_s = 0;  // random faults, so far apart on average; 0: none
+  std::string kinds;   // of the random ones; empty: all that recover on the same mesh
+  uint64_t seed = 1;   // of the random ones
+  bool operator==(const FaultConfig&) const = default;
+};
+
 struct Config {
   RunConfig run;
   ModelConfig model;
@@ -184,6 +227,9 @@ struct Config {
   DataConfig data;
   CheckpointConfig checkpoint;
   EvalConfig eval;
+  LossConfig loss;
+  LaunchConfig launch;
+  FaultConfig fault;
   DeviceConfig device;
   bool operator==(const Config&) const = default;
 };

@@ -192,6 +192,52 @@ void fields(Visit& v, EvalConfig& c) {
 }
 
 template <class Visit>
+void fields(Visit& v, LossConfig& c) {
+  v("rule", c.rule, "what a spike is; robust: a loss far above its running median; hlat: a gradient norm above its mean over 20 steps",
+    one_of({"none", "robust", "hlat"}));
+  v("window", c.window, "robust: steps of the running median", range(8, 100000));
+  v("factor", c.factor, "robust: spreads (scaled median deviations) above the median", range(1, 1e6));
+  v("norm_rise", c.norm_rise, "hlat: how far the gradient norm is above its mean over the last 20 steps", above(0, 1e6));
+  v("on_spike", c.on_spike, "what becomes of a spike; skip: the update is left out; rollback: back to a checkpoint, then skip",
+    one_of({"continue", "skip", "rollback", "stop"}));
+  v("on_nonfinite", c.on_nonfinite, "what becomes of a loss or gradient that is not finite; rollback needs hlat launch, else it stops",
+    one_of({"skip", "rollback", "stop"}));
+  v("skips", c.skips, "batches that may be skipped among the last 1000 steps; one more stops the run", range(0, 1000));
+}
+
+template <class Visit>
+void fields(Visit& v, LaunchConfig& c) {
+  v("hosts", c.hosts,
+    "hosts and their slots, \"node1:8,node2:8\", or a file with lines \"node1 slots=8\"; empty: those of the job, or this one",
+    optional_text());
+  v("ranks", c.ranks, "ranks to start; auto: those of the layout, with parallel.dp = auto one for each slot", auto_or(1, 16777216));
+  v("spares", c.spares, "hosts, the last of launch.hosts, that are used only in place of others", range(0, 65536));
+  v("starter", c.starter, "what starts the ranks; auto: srun in a Slurm job, else mpirun", one_of({"auto", "mpirun", "srun"}));
+  v("remote", c.remote, "command that runs a command on another host, called as REMOTE HOST COMMAND", Limits{});
+  v("mpirun", c.mpirun, "more words for mpirun", optional_text());
+  v("restarts", c.restarts, "restarts of the whole run, at most", range(0, 1e9));
+  v("same_failure", c.same_failure, "a failure that comes so often at the same step is not restarted blindly", range(1, 1e6));
+  v("backoff_s", c.backoff_s, "longest pause before a restart, seconds; a run that gets on has none", range(0, 86400));
+  v("hang_s", c.hang_s, "seconds without progress that make a hang; auto: learned from the run's own times", auto_or(1, 1e6));
+  v("start_hang_s", c.start_hang_s, "seconds without progress that make a hang while ranks start", range(1, 1e6));
+  v("patience_s", c.patience_s, "seconds that a host which is gone is waited for, before the run goes on without it", range(0, 1e6));
+  v("elastic", c.elastic, "go on with fewer data parallel replicas when hosts are gone; needs parallel.dp = auto", Limits{});
+  v("straggler", c.straggler, "a rank whose compute time is above its peers' by this factor is reported; 0: none is", range(0, 1000));
+  v("straggler_steps", c.straggler_steps, "steps over which stragglers are looked for", range(4, 64));
+  v("evict", c.evict, "replace or leave out the host of a straggler", Limits{});
+  v("check", c.check, "when hlat check --short is run before the ranks; restarts: also before each restart",
+    one_of({"none", "start", "restarts"}));
+}
+
+template <class Visit>
+void fields(Visit& v, FaultConfig& c) {
+  v("inject", c.inject, "faults to plant, \"kill rank=1 step=20; hang rank=0 step=40\" (docs/faults.md)", optional_text());
+  v("every_s", c.every_s, "seconds between random faults, on average; 0: none", range(0, 1e9));
+  v("kinds", c.kinds, "kinds of the random faults, with commas between them; empty: all that recover on the same mesh", optional_text());
+  v("seed", c.seed, "of the random faults", Limits{});
+}
+
+template <class Visit>
 void fields(Visit& v, DeviceConfig& c) {
   v("backend", c.backend, "where the step runs; auto: on a GPU if there is one; CUDA_VISIBLE_DEVICES chooses among several GPUs",
     one_of({"auto", "cpu", "cuda"}));
@@ -213,6 +259,9 @@ void sections(Visit& v, Config& c) {
   v("data", c.data, "What the model reads.");
   v("checkpoint", c.checkpoint, "What a run saves, and what it starts from.");
   v("eval", c.eval, "Tasks that are evaluated while the model trains.");
+  v("loss", c.loss, "What happens when a loss is off.");
+  v("launch", c.launch, "hlat launch: where ranks run, and what happens when one of them fails.");
+  v("fault", c.fault, "Faults that are planted, for tests and drills.");
   v("device", c.device, "The machine.");
 }
 

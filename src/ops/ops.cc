@@ -85,6 +85,7 @@ Ops::Timed Ops::count(OpKind kind, double flops, double bytes, const MatmulShape
     c.bytes += bytes;
     return &c;
   };
+  if (flight_ != nullptr) flight_->op(static_cast<uint8_t>(kind));
   OpCost* op = add(cost_.op[static_cast<size_t>(kind)]);
   if (!timing_) return {this, nullptr, nullptr};
   return {this, op, shape == nullptr ? nullptr : add(cost_.matmuls[label(*shape)])};

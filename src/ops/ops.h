@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "flight/flight_recorder.h"
 #include "ops/cost.h"
 #include "ops/element_map.h"
 #include "ops/rope_frequencies.h"
@@ -202,6 +203,7 @@ class Ops {
   // Also measure time per op, and per shape for matmul. What was measured is in cost() after collect_times().
   void set_timing(bool on) { timing_ = on; }
   bool timing() const { return timing_; }
+  void record_to(FlightRecorder& flight) { flight_ = &flight; }  // every op from now on; it must outlive this
   void collect_times();
 
   // Bytes of scratch an op needs beyond its arguments, a pure function of shape (and of this machine's backend).
@@ -284,6 +286,7 @@ class Ops {
   Tensor scratch(size_t bytes, OpKind kind);  // undefined when bytes is 0
 
   Region& temp_;
+  FlightRecorder* flight_ = nullptr;
   Cost cost_;
   bool timing_ = false;
   std::vector<Span> spans_;

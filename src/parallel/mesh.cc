@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/rng.h"
 #include "comm/host_exchange.h"
 
 namespace hlat {
@@ -111,6 +112,14 @@ size_t Mesh::host_bytes() const {
   size_t sum = 0;
   for (const auto& comm : comms_) sum += comm->host_bytes();
   return sum;
+}
+
+void Mesh::record_to(FlightRecorder& flight) const {
+  flight.mesh(shape_.tp, shape_.pp, shape_.dp);
+  for (int i = 0; i < kAxes; ++i) {
+    const auto axis = static_cast<Axis>(i);
+    along(axis).record_to(flight, hash_name(fmt::format("{} {}", name_of(axis), ranks_along(axis).front())));
+  }
 }
 
 void Mesh::check() const {

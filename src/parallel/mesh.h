@@ -89,9 +89,10 @@ class Mesh {
   bool sums_agree(Axis axis) const { return along(axis).size() <= 2 || along(axis).summation() == Summation::rank_order; }
   bool crosses_stages(Axis axis) const;  // whether the group has ranks of several pipeline stages
 
-  void reserve(Region& region) const;  // staging of every axis
-  size_t host_bytes() const;           // what that and the messages take of the host's memory outside the region
-  void check() const;                  // Error when an asynchronous operation has failed on some axis
+  void reserve(Region& region) const;            // staging of every axis
+  size_t host_bytes() const;                     // what that and the messages take of the host's memory outside the region
+  void record_to(FlightRecorder& flight) const;  // all calls of its groups
+  void check() const;                            // Error when an asynchronous operation has failed on some axis
   const std::array<std::unique_ptr<Comm>, kAxes>& comms() const { return comms_; }
   void reset_traffic() const {
     for (const auto& comm : comms_) comm->reset_traffic();

@@ -37,9 +37,9 @@ class LoopTasks {
   // After a step. Collective. A task that fails is left out, with a warning: the run goes on. stop, asked on rank 0 between chunks of
   // requests, ends it early, without values.
   LoopEvaluation after(int64_t step, const std::function<bool()>& stop);
+  bool due(int64_t step) const;  // whether that evaluates
 
  private:
-  bool due(int64_t step) const;
   void check_tasks();
 
   const Config& config_;

@@ -24,8 +24,14 @@ const char* variable(const char* name) { return std::getenv(name); }
 
 }  // namespace
 
-StartWatch::StartWatch(const Launch& launch, double limit_s, TooLong too_long)
-    : launch_(launch), too_long_(std::move(too_long)), limit_s_(limit_s), since_(now_s()), phases_{"start"}, thread_([this] { run(); }) {}
+StartWatch::StartWatch(const Launch& launch, double limit_s, TooLong too_long, FlightRecorder* flight)
+    : launch_(launch),
+      too_long_(std::move(too_long)),
+      flight_(flight),
+      limit_s_(limit_s),
+      since_(now_s()),
+      phases_{"start"},
+      thread_([this] { run(); }) {}
 
 StartWatch::~StartWatch() {
   finish();
@@ -41,6 +47,7 @@ void StartWatch::set_limit(double limit_s) {
 }
 
 void StartWatch::begin(const std::string& phase) {
+  if (flight_ != nullptr) flight_->phase(FlightPhase::start, phase);
   const std::lock_guard lock(mutex_);
   phases_.push_back(phase);
   since_ = now_s();

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "flight/flight_recorder.h"
 #include "runtime/launch.h"
 
 namespace hlat {
@@ -20,7 +21,8 @@ class Session;
 class StartWatch {
  public:
   using TooLong = std::function<void(const std::string& words)>;  // from the watch's thread
-  StartWatch(const Launch& launch, double limit_s, TooLong too_long);
+  // flight: phases are recorded there too; may be null, and must outlive this.
+  StartWatch(const Launch& launch, double limit_s, TooLong too_long, FlightRecorder* flight = nullptr);
   ~StartWatch();
   StartWatch(const StartWatch&) = delete;
   StartWatch& operator=(const StartWatch&) = delete;
@@ -43,6 +45,7 @@ class StartWatch {
 
   const Launch launch_;
   const TooLong too_long_;
+  FlightRecorder* const flight_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   double limit_s_, since_;

@@ -40,9 +40,14 @@ TrainStep::TrainStep(Executor& executor)
   scalars_.step = io.alloc(DType::f64, {kAdamwStep}, "learning rate and step");
 }
 
+void TrainStep::now(FlightAction action, int micro, int chunk) {
+  if (flight_ != nullptr) flight_->action(action, micro, chunk);
+}
+
 void TrainStep::load(const Action& a, BatchSource* source, StepResult& result) {
   const Llama::Chunk& chunk = executor_.chunks()[static_cast<size_t>(a.chunk)];
   if (!chunk.first && !chunk.last) return;
+  now(FlightAction::load, a.micro, a.chunk);
   if (source != nullptr) {
     const auto start = std::chrono::steady_clock::now();
     source->read(a.micro * batch_.rows, batch_);
@@ -59,6 +64,7 @@ GradientSums TrainStep::sums_of(const Action& a) {
 }
 
 void TrainStep::forward_backward(const Action& a) {
+  now(a.kind == ActionKind::backward ? FlightAction::backward : FlightAction::forward, a.micro, a.chunk);
   if (a.kind == ActionKind::backward) return executor_.backward(a, sums_of(a));
   executor_.forward(a);
   if (executor_.chunks()[static_cast<size_t>(a.chunk)].last) executor_.loss_and_gradient(a, sums_of(a), loss_scale_);
@@ -108,6 +114,7 @@ bool TrainStep::run_graphs(BatchSource* source, StepResult& result) {
       });
     if (graph == nullptr) return false;
     load(a, source, result);
+    now(FlightAction::forward, a.micro);
     graph->run();
   }
   sync_.all_done();
@@ -123,19 +130,25 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   result.checked = check && health_.due(step);
   sync_.begin_step(result.checked ? &health_ : nullptr);
   if (!run_graphs(source, result)) run_schedule(source, result);
+  now(FlightAction::reduce);
   sync_.finish();
+  if (result.checked) now(FlightAction::compare);
   if (result.checked) health_.check_gradients(step);
 
   const bool zero1 = config_.parallel.zero1;
+  now(FlightAction::norms);
   optimizer_.measure(ops_, params_, scalars_, total(kGradSq));
   sum_over_ranks(total(kGradSq), true, zero1);
   optimizer_.clip(ops_, scalars_, total(kGradSq));
+  now(FlightAction::update);
   update();
   // Losses are equal on all tp ranks of the last stage and zero on other stages.
   ops_.cast(total(kLoss), executor_.loss_sum());
   sum_over_ranks(total(kLoss), false, true);
   sum_over_ranks(total(kWeightSq), true, zero1);
+  now(FlightAction::read_back);
   read_totals(step, result);
+  if (result.checked) now(FlightAction::compare);
   if (result.checked) health_.check_weights(step);
   const CommTime after = comm_time();
   result.comm_s = after.all - before.all;

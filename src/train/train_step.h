@@ -35,6 +35,8 @@ class TrainStep {
   // Called before the update of each bucket, whose elements may be changed when it returns; empty: nothing to wait for.
   void on_update(std::function<void(int bucket)> before_update) { before_update_ = std::move(before_update); }
 
+  void record_to(FlightRecorder& flight) { flight_ = &flight; }  // what of a step is under way; it must outlive this
+
   int64_t micros() const { return micros_; }
   std::string compared() const { return health_.compared(); }  // by a step with StepResult::checked
   Executor& executor() const { return executor_; }
@@ -51,6 +53,7 @@ class TrainStep {
   bool run_graphs(BatchSource* source, StepResult& result);
   void update();
   CommTime comm_time() const;
+  void now(FlightAction action, int micro = -1, int chunk = -1);
   Tensor total(size_t index) const;
   void sum_over_ranks(Tensor t, bool over_tp, bool over_dp);
   void read_totals(int64_t step, StepResult& result) const;
@@ -71,6 +74,7 @@ class TrainStep {
   Health health_;
   Batch batch_;
   std::function<void(int)> before_update_;
+  FlightRecorder* flight_ = nullptr;
   bool ran_ = false;                                  // a whole schedule, op by op
   std::array<std::unique_ptr<Recording>, 2> graphs_;  // of a micro-batch: the first of a step, and one that adds to its gradients
   Tensor totals_;                                     // (3) f64: squared gradient norm, loss, squared weight norm

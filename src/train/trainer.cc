@@ -89,6 +89,7 @@ class Trainer {
         executed_flops_(sum_over(mesh_, setup.plan.executed_flops())),
         peak_flops_(sum_over(mesh_, setup.peak_flops)) {
     HLAT_CHECK((setup.data != nullptr) == setup.model.executor().reads_batches(), "data is for the ranks that read batches");
+    if (setup.flight != nullptr) step_.record_to(*setup.flight);
     if (validate_rows(config) > 0) validation_.emplace(config, setup.data, mesh_);
     if (setup.data == nullptr) return;
     const Part own = part_of(config.train.global_batch, mesh_.coord().dp, mesh_.shape().dp);
@@ -111,21 +112,25 @@ class Trainer {
   int advance(TrainState& state) {
     const auto begin = Clock::now();
     const int64_t step = state.step + 1;
+    if (setup_.flight != nullptr) setup_.flight->begin_step(step);
     const int64_t schedule_end = config_.optim.schedule_steps > 0 ? config_.optim.schedule_steps : config_.train.steps;
     const double lr = learning_rate(config_.optim, step, schedule_end);
     std::optional<ShownSource> source;
     if (batches_ != nullptr) source.emplace(*batches_, setup_.progress, step_.micros());
     const StepResult r = step_.run(step, lr, source ? &*source : nullptr);
     StepMetrics m = metrics(step, lr, r, seconds_between(begin, Clock::now()));
+    if (setup_.flight != nullptr) setup_.flight->end_step(step, m.step_s, m.step_s - m.data_wait_s - m.comm_wait_s);
     if (source && source->entropy())
       m.floor = sum_over(mesh_.along(Axis::dp), *source->entropy()) / static_cast<double>(step_.micros() * mesh_.shape().dp);
     const bool validates = validates_after(step);
     if (validates) {
+      now(FlightPhase::validation, "validation");
       const ValidationResult v = *(validated_ = validation_->run(setup_.model.executor()));
       m.val_loss = v.loss, m.val_ppl = v.perplexity, m.val_bpb = v.bits_per_byte;
       if (v.sets.size() > 1)
         for (const SetLoss& set : v.sets) m.val_losses.emplace_back(set.name, set.loss);
     }
+    now(FlightPhase::training, "training");
     const Vote vote = at_boundary(step, m);
     record(m, r.checked);
     means_.add(m, tokens_per_step());
@@ -141,6 +146,7 @@ class Trainer {
 
   TrainSummary finish(TrainState& state, int ended_by) {
     if (setup_.progress != nullptr) setup_.progress->finish();
+    now(FlightPhase::last_save, "the last save");
     TrainSummary s;
     if (saves_)
       s.save_problem = saves_->finish(state.step, latest_loss_, ended_by != 0, static_cast<double>(config_.parallel.timeout_s),
@@ -169,6 +175,7 @@ class Trainer {
   // When all of the step is recorded and its save is under way, or done: an evaluation may take long, and may be cut short.
   void evaluate(int64_t step) {
     if (!setup_.evaluate) return;
+    if (setup_.evaluation_due(step)) now(FlightPhase::evaluation, "evaluating tasks");
     TaskMetrics m{.step = step, .tokens = step * tokens_per_step(), .values = setup_.evaluate(step)};
     if (m.values.empty()) return;
     if (setup_.folder != nullptr) setup_.folder->record(m);
@@ -181,9 +188,15 @@ class Trainer {
     if (saves_) {
       vote.busy = saves_->busy() ? 1 : 0;  // before: a save that ends in between is not begun over with its outcome untaken
       saves_->collect(&m);
+      if (setup_.flight != nullptr) setup_.flight->saving(setup_.saves->saver.progress(), saves_->saved_step());
       vote.due = static_cast<int>(saves_->due(step));
     }
     return agree(mesh_, vote);
+  }
+
+  // Phases of one kind that follow each other are one.
+  void now(FlightPhase phase, const char* words) {
+    if (setup_.flight != nullptr && std::exchange(phase_, phase) != phase) setup_.flight->phase(phase, words);
   }
 
   int64_t tokens_per_step() const { return config_.train.global_batch * config_.train.seq_len; }
@@ -243,6 +256,7 @@ class Trainer {
   bool first_ = true;                          // the next step is the first of this process
   int64_t first_step_ = 1;                     // of this process
   double latest_loss_ = 0;
+  FlightPhase phase_ = FlightPhase::start;
   std::optional<RunSaves> saves_;
 };
 
