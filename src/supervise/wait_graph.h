@@ -32,10 +32,10 @@ struct Wait {
   WaitReason reason = WaitReason::late;
   std::string group;
   CommKind kind = CommKind::barrier;
-  bool known_kind = true;     // false: of an operation on a stream that is not the latest
-  uint64_t number = 0;        // of the group's operation; 0: a message has none
+  bool known_kind = true;      // false: of an operation on a stream that is not the latest
+  uint64_t number = 0;         // of the group's operation; 0: a message has none
   bool in_background = false;  // the computation of `from` goes on meanwhile
-  double since_s = 0;         // how long `from` has been in it
+  double since_s = 0;          // how long `from` has been in it
 };
 
 struct WaitGraph {
@@ -44,7 +44,7 @@ struct WaitGraph {
   std::vector<int> culprits;             // of those, the ones that others wait for, directly or through others
   std::vector<std::vector<int>> cycles;  // sets of ranks that wait for each other and for nobody else
 
-  bool blocked(int rank) const;              // it waits, in the foreground
+  bool blocked(int rank) const;                  // it waits, in the foreground
   std::vector<int> waiting_for(int rank) const;  // all that do, directly or through others
   // Of a cycle, the wait for a message that did not come, as far as can be told; null: nothing tells which.
   const Wait* lost_in(const std::vector<int>& cycle, const RankViews& views) const;
