@@ -3,7 +3,7 @@
 //
 //   launch.hang_s > 0       that one, for everything
 //   start                   launch.start_hang_s; also before any step is known
-//   training                2 medians and 6 spreads of the run's steps, but between 8 s or 2.75 medians and 9.5 s or 3 medians
+//   training                2 medians and 6 spreads of the run's steps, no less than 8 s or 2.65 medians, no more than 10 s or 3 medians
 //   validation              twice the longest so far, no less than in training; before one is known launch.start_hang_s
 //   evaluation, last save,  twice the longest so far, no less than launch.start_hang_s
 //   waits for a save
