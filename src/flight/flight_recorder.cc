@@ -200,7 +200,8 @@ std::string_view name_of(FlightPhase phase) {
 
 std::string_view name_of(FlightAction action) {
   constexpr std::array<std::string_view, kFlightActions> names = {
-      "between steps", "data", "forward", "backward", "gradient sums", "norms", "update", "reading the loss", "comparing replicas", "waiting for a save"};
+      "between steps", "data",   "forward",          "backward",           "gradient sums",
+      "norms",         "update", "reading the loss", "comparing replicas", "waiting for a save"};
   return names[static_cast<size_t>(action)];
 }
 

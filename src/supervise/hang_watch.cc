@@ -18,6 +18,13 @@ constexpr double kCeiling = 10, kCeilingMedians = 3;  // in which a hang is foun
 constexpr double kLooks = 1;                          // of that, what goes by between looks
 constexpr double kLate = 0.5;                         // seconds: a look that comes so late counts as a delay
 
+constexpr uint64_t kSomeBytes = 1 << 20;  // less is no progress: locks are renewed, lines are logged
+
+// Whether files are what the rank is about; in a step only data and saves are.
+bool works_on_files(const RankView& v) {
+  return v.phase != FlightPhase::training || v.action == FlightAction::save_wait || v.action == FlightAction::load;
+}
+
 // Of ends that make no progress: the lower, the more likely the cause.
 enum class Suspicion : uint8_t { stopped, ended, silent, device };
 
@@ -96,7 +103,9 @@ std::optional<Hang> HangWatch::look(const RankViews& views, double now, double d
     HLAT_CHECK(v.rank == static_cast<int>(r), "the view of rank {} in the place of rank {}", v.rank, r);
     Seen& seen = seen_[r];
     if (!seen.ever || seen.pid != v.pid) seen = {.ever = true, .pid = v.pid, .progress = ~v.progress};
-    if (seen.progress != v.progress) seen.progress = v.progress, seen.changed = now, seen.delays = delays_;
+    const bool files = works_on_files(v) && v.io_bytes >= seen.io_bytes + kSomeBytes;
+    if (files || seen.progress != v.progress)
+      seen.progress = v.progress, seen.io_bytes = v.io_bytes, seen.changed = now, seen.delays = delays_;
     learn(v, seen);
   }
   for (const auto& v : views) suspected = suspected || (v && !v->gone() && silent_s(*v, now) > limit_of(*v));

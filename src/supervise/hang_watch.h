@@ -8,6 +8,7 @@
 //   evaluation, last save,  twice the longest so far, no less than launch.start_hang_s
 //   waits for a save
 //
+// Outside of steps a file that is read or written is progress too: a checkpoint that is loaded, documents that are indexed.
 // A stopped process has the limit of its phase: that may be a debugger. Ranks that are gone are no hang: whoever starts ranks sees them.
 // Time that the observer itself did not run is not counted: then the machine was busy or suspended, and the ranks with it.
 #pragma once
@@ -49,7 +50,7 @@ class HangWatch {
   struct Seen {
     bool ever = false;
     int pid = 0;
-    uint64_t progress = 0;
+    uint64_t progress = 0, io_bytes = 0;
     double changed = 0;  // when progress last did
     double delays = 0;   // of the observer, all until then
     int64_t step = 0;    // the latest whose time is known

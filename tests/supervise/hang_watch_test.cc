@@ -166,6 +166,26 @@ TEST(HangWatch, TheStartHasALimitOfItsOwnAndItsOwnWords) {
   EXPECT_NE(hang->cause.find("reading the config"), std::string::npos) << hang->cause;
 }
 
+TEST(HangWatch, FilesThatAreReadAreProgressOfAStartAndNotOfAStep) {
+  for (const bool starts : {true, false}) {
+    FakeRun run(1, 1, 2);
+    Looks looks(run, limits(0, 30));
+    learn(looks, 0.1);
+    for (int r = 0; r < 2; ++r) run.view(r).phase = starts ? FlightPhase::start : FlightPhase::training;
+    bool alarm = false;
+    for (int i = 0; i < 20; ++i) {
+      for (int r = 0; r < 2; ++r) run.view(r).io_bytes += 10 << 20;
+      alarm = alarm || looks.pass(10);
+    }
+    EXPECT_EQ(alarm, !starts);
+    for (int i = 0; i < 20; ++i) {
+      for (int r = 0; r < 2; ++r) run.view(r).io_bytes += 1000;  // a lock is renewed
+      alarm = alarm || looks.pass(10);
+    }
+    EXPECT_TRUE(alarm);
+  }
+}
+
 TEST(HangWatch, AllInOnePhaseOfTheStartNamesNoneUnlessOneIsStopped) {
   for (const bool stopped : {false, true}) {
     FakeRun run(1, 1, 3);
