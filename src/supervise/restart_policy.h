@@ -39,14 +39,14 @@ enum class FailureKind : uint8_t {
 
 struct Failure {
   FailureKind kind = FailureKind::error;
-  int64_t step = 0;    // under way; 0: while it started
-  int rank = -1;       // that is the cause; -1: not known
-  std::string host;    // of that rank
-  int exit_code = 0;   // of that rank; 0: it has none
-  std::string words;   // what happened, for people; never compared
-  int64_t saved = 0;   // newest checkpoint at that time; 0: none
-  double time = 0;     // seconds since 1970
-  bool asked = false;  // the launcher itself had been asked to end, and passed that on
+  int64_t step = 0;        // under way; 0: while it started
+  int rank = -1;           // that is the cause; -1: not known
+  std::string host = {};   // of that rank
+  int exit_code = 0;       // of that rank; 0: it has none
+  std::string words = {};  // what happened, for people; never compared
+  int64_t saved = 0;       // newest checkpoint at that time; 0: none
+  double time = 0;         // seconds since 1970
+  bool asked = false;      // the launcher itself had been asked to end, and passed that on
 };
 
 enum class RestartFrom : uint8_t {
@@ -57,14 +57,14 @@ enum class RestartFrom : uint8_t {
 
 struct Decision {
   bool restart = false;
-  int exit_code = 0;  // of a stop
-  std::string words;  // why, with the evidence
+  int exit_code = 0;       // of a stop
+  std::string words = {};  // why, with the evidence
   double pause_s = 0;
   RestartFrom from = RestartFrom::newest;
   int64_t before = 0;
-  std::optional<int64_t> skip;  // the step whose batch is left out from now on
-  std::vector<int64_t> skips;   // all of this run so far, that one included
-  std::string evict;            // host to go on without; empty: none
+  std::optional<int64_t> skip = {};  // the step whose batch is left out from now on
+  std::vector<int64_t> skips = {};   // all of this run so far, that one included
+  std::string evict = {};            // host to go on without; empty: none
 };
 
 // history: all failures of the run, the latest last; at least one. Each but the last was followed by what this function said then.

@@ -132,6 +132,7 @@ class Trainer {
     }
     now(FlightPhase::training, "training");
     const Vote vote = at_boundary(step, m);
+    if (setup_.goodput) m.goodput = setup_.goodput(m);
     record(m, r.checked);
     means_.add(m, tokens_per_step());
     state.step = step;

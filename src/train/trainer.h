@@ -38,6 +38,8 @@ struct TrainSetup {
   // Evaluates tasks after a step where they are due, collective over all ranks: names and values for the record, on rank 0.
   std::function<std::vector<std::pair<std::string, double>>(int64_t step)> evaluate = {};
   std::function<bool(int64_t step)> evaluation_due = {};  // whether that will take its time; there where `evaluate` is
+  // Asked on rank 0 after every step: useful time over wall time so far, for the record; empty: not of interest.
+  std::function<double(const StepMetrics& m)> goodput = {};
   // Asked after the first step of this process: what the log should say about how it was computed.
   std::function<std::vector<std::string>()> notes = {};
   // Asked after every step: the signal that wants this process to end, 0 for none. All ranks end together after the step in which any has
