@@ -93,7 +93,7 @@ std::optional<Decision> never_again(const Failure& last) {
 // How numbers are answered: nothing special, or with a batch left out, or by a stop.
 struct Answer {
   bool skip = false;
-  std::string stop;  // why; empty: none
+  std::string stop = {};  // why; empty: none
 };
 
 Answer answer_numbers(const std::vector<Failure>& history, const std::vector<int64_t>& skips, const LaunchConfig& launch,
