@@ -142,8 +142,10 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   optimizer_.clip(ops_, scalars_, total(kGradSq));
   now(FlightAction::update);
   update();
+  if (faults_ != nullptr) faults_->weights();
   // Losses are equal on all tp ranks of the last stage and zero on other stages.
   ops_.cast(total(kLoss), executor_.loss_sum());
+  if (faults_ != nullptr) faults_->loss(total(kLoss));
   sum_over_ranks(total(kLoss), false, true);
   sum_over_ranks(total(kWeightSq), true, zero1);
   now(FlightAction::read_back);

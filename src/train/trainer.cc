@@ -90,6 +90,7 @@ class Trainer {
         peak_flops_(sum_over(mesh_, setup.peak_flops)) {
     HLAT_CHECK((setup.data != nullptr) == setup.model.executor().reads_batches(), "data is for the ranks that read batches");
     if (setup.flight != nullptr) step_.record_to(*setup.flight);
+    if (setup.faults != nullptr) step_.inject(*setup.faults);
     if (validate_rows(config) > 0) validation_.emplace(config, setup.data, mesh_);
     if (setup.data == nullptr) return;
     const Part own = part_of(config.train.global_batch, mesh_.coord().dp, mesh_.shape().dp);
@@ -114,6 +115,7 @@ class Trainer {
     const int64_t step = state.step + 1;
     if (setup_.flight != nullptr) setup_.flight->begin_step(step);
     if (!first_) now(FlightPhase::training, "training");  // the first belongs to the start
+    if (setup_.faults != nullptr) setup_.faults->at_step(step);
     const int64_t schedule_end = config_.optim.schedule_steps > 0 ? config_.optim.schedule_steps : config_.train.steps;
     const double lr = learning_rate(config_.optim, step, schedule_end);
     std::optional<ShownSource> source;
