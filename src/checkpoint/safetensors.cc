@@ -17,12 +17,12 @@ namespace hlat {
 
 namespace {
 
-using Json = nlohmann::json;  // finds a name in logarithmic time, which ordered_json does not
+using SortedJson = nlohmann::json;  // finds a name in logarithmic time, which ordered_json does not
 
-constexpr uint64_t kLength = 8;               // bytes of the length field
-constexpr uint64_t kMaxHeader = 100'000'000;  // what readers of the format accept
-constexpr uint64_t kAlignment = 4096;         // of the first tensor, a page
-constexpr int64_t kMaxElements = int64_t{1} << 56;
+constexpr uint64_t kLength = 8;                          // bytes of the length field
+constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;  // what readers of the format accept
+constexpr uint64_t kDataAlignment = 4096;                // of the first tensor, a page
+constexpr int64_t kMaxTensorElements = int64_t{1} << 56;
 static_assert(std::endian::native == std::endian::little, "the format is little endian");
 
 struct Item {
@@ -47,13 +47,13 @@ constexpr std::array<Item, 17> kItems = {{{"F64", 8},
                                           {"F8_E8M0", 1},
                                           {"C64", 8}}};
 
-uint64_t whole_number(const Json& value, const std::string& what) {
+uint64_t whole_number(const SortedJson& value, const std::string& what) {
   if (!value.is_number_unsigned()) fail("{} is no whole number", what);
   return value.get<uint64_t>();
 }
 
-SafeTensor tensor_of(const std::string& name, const Json& entry) {
-  const auto member = [&](const char* key) -> const Json& {
+SafeTensor tensor_of(const std::string& name, const SortedJson& entry) {
+  const auto member = [&](const char* key) -> const SortedJson& {
     if (!entry.is_object() || !entry.contains(key)) fail("tensor {} has no {}", name, key);
     return entry.at(key);
   };
@@ -65,9 +65,9 @@ SafeTensor tensor_of(const std::string& name, const Json& entry) {
   if (!member("shape").is_array() || !member("data_offsets").is_array() || member("data_offsets").size() != 2)
     fail("tensor {} has no shape and two offsets", name);
   int64_t elements = 1;
-  for (const Json& d : member("shape")) {
+  for (const SortedJson& d : member("shape")) {
     const uint64_t dim = whole_number(d, "a dimension of tensor " + name);
-    if (dim > static_cast<uint64_t>(kMaxElements) || (dim > 0 && elements > kMaxElements / static_cast<int64_t>(dim)))
+    if (dim > static_cast<uint64_t>(kMaxTensorElements) || (dim > 0 && elements > kMaxTensorElements / static_cast<int64_t>(dim)))
       fail("tensor {} is too large", name);
     elements *= static_cast<int64_t>(dim);
     t.shape.push_back(static_cast<int64_t>(dim));
@@ -107,14 +107,14 @@ const SafeTensor* SafetensorsHeader::find(std::string_view name) const {
 
 std::string SafetensorsHeader::save() const {
   std::string text = "{";
-  if (!metadata.empty()) text += "\"__metadata__\":" + json_text(Json(metadata));
+  if (!metadata.empty()) text += "\"__metadata__\":" + json_text(SortedJson(metadata));
   for (const SafeTensor& t : tensors) {
     if (text.size() > 1) text += ',';
-    text += fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", json_text(Json(t.name)), t.dtype,
+    text += fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", json_text(SortedJson(t.name)), t.dtype,
                         fmt::join(t.shape, ","), t.begin, t.end);
   }
   text += '}';
-  text.append((kAlignment - (kLength + text.size()) % kAlignment) % kAlignment, ' ');
+  text.append((kDataAlignment - (kLength + text.size()) % kDataAlignment) % kDataAlignment, ' ');
   const uint64_t length = text.size();
   std::string all(kLength, '\0');
   std::memcpy(all.data(), &length, kLength);
@@ -125,9 +125,9 @@ SafetensorsHeader SafetensorsHeader::parse(std::string_view text, uint64_t file_
   uint64_t length = 0;
   if (text.size() < kLength || file_bytes < kLength) fail("{} bytes are no safetensors file", file_bytes);
   std::memcpy(&length, text.data(), kLength);
-  if (length > kMaxHeader || length > file_bytes - kLength) fail("a header of {} bytes in a file of {}", length, file_bytes);
+  if (length > kMaxSafetensorsHeader || length > file_bytes - kLength) fail("a header of {} bytes in a file of {}", length, file_bytes);
   HLAT_CHECK(text.size() >= kLength + length, "{} bytes of a header of {}", text.size(), length);
-  const Json json = Json::parse(text.substr(kLength, length), nullptr, false);
+  const SortedJson json = SortedJson::parse(text.substr(kLength, length), nullptr, false);
   if (!json.is_object()) fail("the header is no JSON object");
   SafetensorsHeader header;
   header.bytes = kLength + length;
@@ -154,7 +154,7 @@ SafetensorsHeader SafetensorsHeader::read(const std::filesystem::path& path) {
   file.read(text.data(), kLength);
   uint64_t length = 0;
   if (file) std::memcpy(&length, text.data(), kLength);
-  if (file && length <= kMaxHeader && length <= bytes - kLength) {
+  if (file && length <= kMaxSafetensorsHeader && length <= bytes - kLength) {
     text.resize(kLength + length);
     file.read(text.data() + kLength, static_cast<std::streamsize>(length));
     if (!file) fail<FaultError>("cannot read {}", path.string());

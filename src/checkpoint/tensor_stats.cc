@@ -9,11 +9,11 @@
 namespace hlat {
 namespace {
 
-struct Sums {
+struct StatSums {
   int64_t elements = 0, zeros = 0, not_finite = 0;
   double min = std::numeric_limits<double>::infinity(), max = -min, sum = 0, squares = 0;
 
-  void add(const Sums& s) {
+  void add(const StatSums& s) {
     elements += s.elements;
     zeros += s.zeros;
     not_finite += s.not_finite;
@@ -38,8 +38,8 @@ struct Sums {
 };
 
 template <class T>
-Sums sums_of(const T* x, int64_t count) {
-  Sums s;
+StatSums sums_of(const T* x, int64_t count) {
+  StatSums s;
   s.elements = count;
   for (int64_t i = 0; i < count; ++i) {
     const double v = to_f64(x[i]);
@@ -71,7 +71,7 @@ std::vector<std::optional<TensorStats>> tensor_stats(CheckpointReader& reader, c
       if (wanted[static_cast<size_t>(index.files[f].pieces[p].tensor)]) places.push_back({f, p});
   const auto piece_at = [&](size_t i) -> const Piece& { return index.files[places[i].file].pieces[places[i].piece]; };
 
-  std::vector<Sums> sums(places.size());
+  std::vector<StatSums> sums(places.size());
   for_all(places.size(), threads, [&](size_t i) {
     const Piece& piece = piece_at(i);
     const CheckpointReader::Bytes bytes = reader.read_piece(places[i].file, places[i].piece);
@@ -80,7 +80,7 @@ std::vector<std::optional<TensorStats>> tensor_stats(CheckpointReader& reader, c
     if (done) done(bytes->size());
   });
 
-  std::vector<Sums> of_tensor(index.tensors.size());
+  std::vector<StatSums> of_tensor(index.tensors.size());
   for (size_t i = 0; i < places.size(); ++i) of_tensor[static_cast<size_t>(piece_at(i).tensor)].add(sums[i]);
   std::vector<std::optional<TensorStats>> out(index.tensors.size());
   for (size_t t = 0; t < out.size(); ++t)

@@ -27,7 +27,7 @@
 namespace hlat {
 namespace {
 
-struct Args {
+struct BenchArgs {
   ConfigArgs config;
   int64_t steps = 5;
   bool json = false;
@@ -52,7 +52,7 @@ void on_ranks(const ConfigArgs& args, const Body& body) {
   });
 }
 
-void run(const Args& args, bool per_op) {
+void run_bench(const BenchArgs& args, bool per_op) {
   on_ranks(args.config, [&](const Config& config, Backend& backend, const Session& session) {
     const StepBench bench = bench_step(config, backend, session.world(), session.local_ranks(), args.steps, per_op);
     if (session.rank() != 0) return;
@@ -175,12 +175,12 @@ void add_bench_command(CLI::App& app) {
   CLI::App* bench = app.add_subcommand("bench", "measure this machine");
   needs_subcommand(*bench);
   const auto add = [&](const char* name, const char* help, bool per_op) {
-    const auto args = std::make_shared<Args>();
+    const auto args = std::make_shared<BenchArgs>();
     CLI::App* command = bench->add_subcommand(name, help);
     add_config_args(*command, args->config, fmt::format("hlat bench {} --config configs/llama-134m.yaml train.global_batch=2", name));
     command->add_option("--steps", args->steps, "measured steps after one for warming up")->check(within(1, 1000000))->type_name("N");
     command->add_flag("--json", args->json, "print one JSON object");
-    command->callback([args, per_op] { run(*args, per_op); });
+    command->callback([args, per_op] { run_bench(*args, per_op); });
   };
   add_data_bench(*bench);
   add("step", "tokens/s, MFU and memory of the training step", false);

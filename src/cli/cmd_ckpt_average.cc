@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Args {
+struct AverageArgs {
   CheckpointArgs checkpoints;
   std::string out, weights, dtype;
 };
@@ -38,7 +38,7 @@ std::vector<double> parse_shares(const std::string& text) {
   return shares;
 }
 
-void run(const Args& args) {
+void run_average(const AverageArgs& args) {
   AverageOptions options{.shares = parse_shares(args.weights), .hlat = version()};
   if (!args.dtype.empty()) options.dtype = args.dtype == "f32" ? DType::f32 : DType::bf16;
   const std::vector<std::filesystem::path> from = args.checkpoints.find();
@@ -71,7 +71,7 @@ void run(const Args& args) {
 }  // namespace
 
 void add_ckpt_average(CLI::App& ckpt) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<AverageArgs>();
   CLI::App* command = ckpt.add_subcommand("average", "the mean of checkpoints' masters, or weights, as a checkpoint of weights");
   add_checkpoint_args(*command, args->checkpoints, 2, 1 << 20);
   command->add_option("--out", args->out, "the folder that gets step_N, N of the last checkpoint")->required()->type_name("DIR");
@@ -82,7 +82,7 @@ void add_ckpt_average(CLI::App& ckpt) {
   show_example_and_memory(*command, "hlat ckpt average runs/a/checkpoints/step_100 runs/a/checkpoints/step_200 --out runs/a_mean",
                           "64 MiB, and for each checkpoint its index, 32 MiB, and 8 MiB more for each tensor\n"
                           "parallel rank that saved it, at most 256 MiB; whatever the size");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_average(*args); });
 }
 
 }  // namespace hlat

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Args {
+struct DiffArgs {
   CheckpointArgs checkpoints;
   bool weights = false;
   bool exit_code = false;
@@ -123,7 +123,7 @@ Json json_of(const CheckpointReader& a, const CheckpointReader& b, const Checkpo
           {"records", d.records}};
 }
 
-void run(const Args& args) {
+void run_diff(const DiffArgs& args) {
   const std::vector<std::filesystem::path> found = args.checkpoints.find();
   const std::unique_ptr<CheckpointReader> a = open_for_scan(found[0]), b = open_for_scan(found[1]);
   const DiffWhat what = args.weights ? DiffWhat::weights : DiffWhat::all;
@@ -140,7 +140,7 @@ void run(const Args& args) {
 }  // namespace
 
 void add_ckpt_diff(CLI::App& ckpt) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<DiffArgs>();
   CLI::App* command = ckpt.add_subcommand("diff", "largest and mean difference of two checkpoints, tensor by tensor, and of their configs");
   add_checkpoint_args(*command, args->checkpoints, 2, 2);
   command->add_flag("--weights", args->weights, "compare weights alone, not the optimizer's state");
@@ -148,7 +148,7 @@ void add_ckpt_diff(CLI::App& ckpt) {
   show_example_and_memory(*command, "hlat ckpt diff runs/a runs/b --step 1000",
                           "128 MiB, and for each checkpoint its index and 8 MiB for each tensor parallel rank\n"
                           "that saved it, at most 256 MiB; whatever the size");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_diff(*args); });
 }
 
 }  // namespace hlat

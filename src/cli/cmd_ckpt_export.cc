@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Args {
+struct ExportArgs {
   std::string checkpoint, to;
   std::optional<int64_t> step;
   std::string dtype = "bf16";
@@ -75,7 +75,7 @@ TokenIds token_ids(const CheckpointReader& reader, const std::vector<TokenizerFi
   return ids;
 }
 
-void print_result(const Args& args, const std::string& from, const ExportResult& result, const ExportOptions& options) {
+void print_result(const ExportArgs& args, const std::string& from, const ExportResult& result, const ExportOptions& options) {
   std::vector<std::string> files;
   for (const TokenizerFile& f : options.files) files.push_back(f.name);
   if (args.json) {
@@ -91,7 +91,7 @@ void print_result(const Args& args, const std::string& from, const ExportResult&
   for (const std::string& note : result.notes) print_out(fmt::format("note: {}\n", note));
 }
 
-void run(const Args& args) {
+void run_export(const ExportArgs& args) {
   const std::filesystem::path from = find_checkpoint(args.checkpoint, args.step);
   CheckpointReader reader(from, kExportCache);
   const Config config = saved_config(reader);
@@ -116,7 +116,7 @@ void run(const Args& args) {
 }  // namespace
 
 void add_ckpt_export(CLI::App& ckpt) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<ExportArgs>();
   CLI::App* command = ckpt.add_subcommand("export", "a checkpoint as a Hugging Face Llama folder");
   command->add_option("checkpoint", args->checkpoint, "a checkpoint (.../step_N), or a run folder: its latest")
       ->required()
@@ -137,7 +137,7 @@ void add_ckpt_export(CLI::App& ckpt) {
   command->add_flag("--json", args->json, "print one JSON object");
   show_example_and_memory(*command, "hlat ckpt export runs/nano nano-hf",
                           "at most 320 MiB, and the checkpoint's index; whatever the size of the model");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_export(*args); });
 }
 
 }  // namespace hlat

@@ -19,13 +19,13 @@
 namespace hlat {
 namespace {
 
-struct Args {
+struct ImportArgs {
   std::string source, parent, dtype;
   bool json = false;
 };
 
 // The keys that a run has to have to start with these weights.
-std::string config_lines(const Args& args, const ImportResult& result) {
+std::string config_lines(const ImportArgs& args, const ImportResult& result) {
   const nlohmann::ordered_json config = to_json(result.config);
   std::string text = "model:\n";
   for (const auto& [key, value] : config["model"].items())
@@ -36,7 +36,7 @@ std::string config_lines(const Args& args, const ImportResult& result) {
   return text + fmt::format("checkpoint: {{init_from: {}}}\n", quoted(args.parent));
 }
 
-void print_result(const Args& args, const ImportResult& result) {
+void print_result(const ImportArgs& args, const ImportResult& result) {
   std::vector<std::string_view> types;
   for (const DType t : result.types) types.push_back(name_of(t));
   if (args.json) {
@@ -58,7 +58,7 @@ void print_result(const Args& args, const ImportResult& result) {
   print_out("A run starts with it when its config has\n\n" + config_lines(args, result));
 }
 
-void run(const Args& args) {
+void run_import(const ImportArgs& args) {
   ImportOptions options{.dtype = {}, .hlat = version()};
   if (!args.dtype.empty()) options.dtype = args.dtype == "f32" ? DType::f32 : DType::bf16;
   std::optional<WorkShown> shown;
@@ -74,7 +74,7 @@ void run(const Args& args) {
 }  // namespace
 
 void add_ckpt_import(CLI::App& ckpt) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<ImportArgs>();
   CLI::App* command = ckpt.add_subcommand("import", "a Hugging Face folder (Llama, Mistral) as a checkpoint of weights");
   command->add_option("source", args->source, "folder with config.json and safetensors files")->required()->type_name("SRC");
   command->add_option("folder", args->parent, "the folder that is made and gets step_0; checkpoint.init_from takes it")
@@ -86,7 +86,7 @@ void add_ckpt_import(CLI::App& ckpt) {
   command->add_flag("--json", args->json, "print one JSON object");
   show_example_and_memory(*command, "hlat ckpt import ~/models/Llama-3.2-1B imported/llama-1b",
                           "32 MiB, and the headers of the files; whatever the size of the model");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_import(*args); });
 }
 
 }  // namespace hlat

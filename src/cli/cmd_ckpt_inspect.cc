@@ -25,7 +25,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Stats = std::vector<std::optional<TensorStats>>;
 
-struct Args {
+struct InspectArgs {
   CheckpointArgs checkpoints;
   std::string tensor;  // empty: all
   bool slices = false;
@@ -176,7 +176,7 @@ Json header_json(const CheckpointReader& reader) {
           {"records", records}};
 }
 
-void run(const Args& args) {
+void run_inspect(const InspectArgs& args) {
   const std::filesystem::path folder = args.checkpoints.find().front();
   CheckpointReader reader(folder);
   const std::vector<bool> chosen = choose(reader.index(), args.tensor);
@@ -194,14 +194,14 @@ void run(const Args& args) {
 }  // namespace
 
 void add_ckpt_inspect(CLI::App& ckpt) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<InspectArgs>();
   CLI::App* command = ckpt.add_subcommand("inspect", "what a checkpoint holds: header, tensors with statistics, pieces");
   add_checkpoint_args(*command, args->checkpoints, 1, 1);
   command->add_option("--tensor", args->tensor, "only this tensor, or those below it: layers.3")->type_name("NAME");
   command->add_flag("--slices", args->slices, "list the pieces: file, and which elements of the tensor they have");
   command->add_flag("--no-stats", args->no_stats, "read the index alone");
   show_example_and_memory(*command, "hlat ckpt inspect runs/default --tensor layers.0", "the index and 64 MiB, whatever the size");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_inspect(*args); });
 }
 
 }  // namespace hlat

@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Args {
+struct LsArgs {
   std::string dir = ".";
   bool verify = false;
   bool json = false;
@@ -90,7 +90,7 @@ Json folder_json(const Folder& folder) {
   return {{"folder", folder.path.string()}, {"latest", folder.latest ? Json(*folder.latest) : Json()}, {"checkpoints", std::move(list)}};
 }
 
-void run(const Args& args) {
+void run_ls(const LsArgs& args) {
   Json json = Json::array();
   std::string text;
   for (const std::filesystem::path& path : checkpoint_folders(args.dir)) {
@@ -104,13 +104,13 @@ void run(const Args& args) {
 }  // namespace
 
 void add_ckpt_ls(CLI::App& ckpt) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<LsArgs>();
   CLI::App* command = ckpt.add_subcommand("ls", "list the checkpoints of a run: step, tokens, loss, size, age, whole or not");
   command->add_option("dir", args->dir, "a run folder, or one with checkpoints; default: the working folder")->type_name("DIR");
   command->add_flag("--verify", args->verify, "read everything and hold it against the checksums");
   command->add_flag("--json", args->json, "print one JSON object");
   show_example_and_memory(*command, "hlat ckpt ls runs/default", "that of one index; with --verify 64 MiB more");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_ls(*args); });
 }
 
 }  // namespace hlat

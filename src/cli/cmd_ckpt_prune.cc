@@ -19,9 +19,9 @@ namespace hlat {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr double kLease = 60;  // seconds
+constexpr double kPruneLease = 60;  // seconds
 
-struct Args {
+struct PruneArgs {
   std::string dir;
   int64_t keep = 0, keep_every = 0;
   bool dry_run = false, json = false;
@@ -37,7 +37,7 @@ std::filesystem::path folder_to_prune(const std::string& given) {
 
 void hold(std::optional<FolderLease>& lease, const std::filesystem::path& folder) {
   const std::filesystem::path run = run_folder_of(folder);
-  if (!run.empty()) lease.emplace(run, kLease, [](const std::string& text) { print_err(text + "\n"); });
+  if (!run.empty()) lease.emplace(run, kPruneLease, [](const std::string& text) { print_err(text + "\n"); });
 }
 
 uint64_t bytes_of(const std::vector<ListedCheckpoint>& list) {
@@ -68,7 +68,7 @@ std::string text_of(const PrunePlan& plan, bool dry_run) {
                          : fmt::format("{} kept, {} removed: {}\n", plan.kept.size(), gone, freed));
 }
 
-void run(const Args& args) {
+void run_prune(const PruneArgs& args) {
   const std::filesystem::path folder = folder_to_prune(args.dir);
   std::optional<FolderLease> lease;
   hold(lease, folder);
@@ -92,7 +92,7 @@ void run(const Args& args) {
 }  // namespace
 
 void add_ckpt_prune(CLI::App& ckpt) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<PruneArgs>();
   CLI::App* command = ckpt.add_subcommand("prune", "remove old checkpoints and what dead processes have left; not while a run is live");
   command->add_option("dir", args->dir, "a run folder, or one with checkpoints")->required()->type_name("DIR");
   command->add_option("--keep", args->keep, "the latest so many that are whole stay")
@@ -105,7 +105,7 @@ void add_ckpt_prune(CLI::App& ckpt) {
   command->add_flag("--dry-run", args->dry_run, "only say what would be removed");
   command->add_flag("--json", args->json, "print one JSON object");
   show_example_and_memory(*command, "hlat ckpt prune runs/default --keep 3 --keep-every 1000 --dry-run", "that of one index");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_prune(*args); });
 }
 
 }  // namespace hlat

@@ -59,7 +59,7 @@ Json json_of(const Verified& v) {
           {"seconds", v.seconds}};
 }
 
-void run(const CheckpointArgs& args) {
+void run_verify(const CheckpointArgs& args) {
   Json json = Json::array();
   std::vector<std::string> damaged;
   for (const std::filesystem::path& folder : args.find()) {
@@ -82,7 +82,7 @@ void add_ckpt_verify(CLI::App& ckpt) {
   CLI::App* command = ckpt.add_subcommand("verify", "read all of a checkpoint and name every file and piece that is not what was saved");
   add_checkpoint_args(*command, *args, 1, 1 << 20);
   show_example_and_memory(*command, "hlat ckpt verify runs/default/checkpoints/step_*", "the index and 64 MiB, whatever the size");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_verify(*args); });
 }
 
 }  // namespace hlat

@@ -15,14 +15,14 @@
 namespace hlat {
 namespace {
 
-struct Args {
+struct PrintConfigArgs {
   ConfigArgs config;
   bool json = false;
   bool reference = false;
   std::optional<std::string> keys;  // a section, a key, or "" for all
 };
 
-void run(const Args& args) {
+void run_print_config(const PrintConfigArgs& args) {
   if (args.reference) {
     print_out(config_reference());
     return;
@@ -43,7 +43,7 @@ void run(const Args& args) {
 }  // namespace
 
 void add_config_command(CLI::App& app) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<PrintConfigArgs>();
   CLI::App* command = app.add_subcommand("config", "print the resolved config, or the reference of all keys");
   add_config_args(*command, args->config, "hlat config --config configs/nano.yaml train.steps=100", false);
   CLI::Option* json = command->add_flag("--json", args->json, "print one JSON object");
@@ -55,7 +55,7 @@ void add_config_command(CLI::App& app) {
       ->excludes(json)
       ->excludes(reference)
       ->type_name("[SECTION[.KEY]]");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_print_config(*args); });
 }
 
 }  // namespace hlat

@@ -17,7 +17,7 @@
 namespace hlat {
 namespace {
 
-struct Args {
+struct DataInspectArgs {
   ConfigArgs config;
   int64_t step = 1;
   int64_t rows = 2;
@@ -27,7 +27,7 @@ struct Args {
 
 constexpr uint64_t kMostTokens = 1'000'000;  // unless more are asked for
 
-uint64_t tokens_to_walk(const Args& args, const TrainConfig& train) {
+uint64_t tokens_to_walk(const DataInspectArgs& args, const TrainConfig& train) {
   if (args.tokens > 0) return args.tokens;
   if (!steps_known(train)) return kMostTokens;
   return std::min(kMostTokens, static_cast<uint64_t>(train.steps) * static_cast<uint64_t>(tokens_per_step(train)));
@@ -41,7 +41,7 @@ std::string walked_text(const DataReport& report, const TrainConfig& train) {
   return fmt::format("statistics of the first {} steps; the run has {}", report.steps, train.steps);
 }
 
-void run(const Args& args) {
+void run_data_inspect(const DataInspectArgs& args) {
   const Config config = args.config.load().config;
   const Dataset data(config, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())), nullptr, shown_on_stderr());
   const std::vector<ShownRow> rows = show_rows(data, args.step, args.rows);
@@ -64,7 +64,7 @@ void run(const Args& args) {
 }  // namespace
 
 void add_data_inspect_command(CLI::App& data) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<DataInspectArgs>();
   CLI::App* command = data.add_subcommand("inspect", "rows as text with document borders, statistics of the sources, speed");
   add_config_args(*command, args->config, "hlat data inspect --config train.yaml --rows 4");
   command->add_option("--step", args->step, "show rows of this step")->check(within(int64_t{1}, int64_t{1} << 31))->type_name("N");
@@ -73,7 +73,7 @@ void add_data_inspect_command(CLI::App& data) {
       ->check(within(uint64_t{1}, uint64_t{1} << 60))
       ->type_name("N");
   command->add_flag("--json", args->json, "print one JSON object");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_data_inspect(*args); });
 }
 
 }  // namespace hlat

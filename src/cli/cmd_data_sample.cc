@@ -17,7 +17,7 @@
 namespace hlat {
 namespace {
 
-struct Args {
+struct SampleArgs {
   std::string out;
   uint64_t documents = 10000;
   uint64_t seed = DataConfig{}.seed;
@@ -30,7 +30,7 @@ void write_stories(const EmbeddedCorpus& corpus, uint64_t documents, const Write
   for (uint64_t i = 0; i < documents; i += kAtOnce) write(sample_lines(corpus, i, std::min(kAtOnce, documents - i)));
 }
 
-void run(const Args& args) {
+void run_sample(const SampleArgs& args) {
   const EmbeddedCorpus corpus(args.seed);
   if (args.out.empty()) {
     write_stories(corpus, args.documents, [](const std::string& lines) { print_out(lines); });
@@ -59,7 +59,7 @@ void run(const Args& args) {
 }  // namespace
 
 void add_data_sample_command(CLI::App& data) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<SampleArgs>();
   CLI::App* command = data.add_subcommand("sample", "write stories of the embedded corpus as JSON lines");
   CLI::Option* out =
       command->add_option("--out", args->out, "folder for stories.jsonl and tokenizer.json; default: stories to standard output")
@@ -68,7 +68,7 @@ void add_data_sample_command(CLI::App& data) {
   command->add_option("--seed", args->seed, "another number gives other stories")->check(seed_number())->type_name("N");
   command->add_flag("--json", args->json, "print one JSON object about the files")->needs(out);
   show_example(*command, "hlat data sample --out stories --documents 20000");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_sample(*args); });
 }
 
 }  // namespace hlat

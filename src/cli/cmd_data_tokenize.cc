@@ -25,7 +25,7 @@
 namespace hlat {
 namespace {
 
-struct Args {
+struct TokenizeArgs {
   std::string tokenizer;
   std::string input = "-";
   std::string field;  // of JSON objects; empty: plain text
@@ -83,7 +83,7 @@ std::string fields_of(const simdjson::simdjson_result<simdjson::dom::element>& v
 // One thread's share of the work on a line.
 class LineWorker {
  public:
-  LineWorker(const Tokenizer& tokenizer, const Args& args) : tokenizer_(tokenizer), args_(args), encoder_(tokenizer.encoder()) {}
+  LineWorker(const Tokenizer& tokenizer, const TokenizeArgs& args) : tokenizer_(tokenizer), args_(args), encoder_(tokenizer.encoder()) {}
 
   // What the line becomes. A UsageError without the place.
   std::string work(const std::string& line) {
@@ -125,7 +125,7 @@ class LineWorker {
   }
 
   const Tokenizer& tokenizer_;
-  const Args& args_;
+  const TokenizeArgs& args_;
   std::unique_ptr<Encoder> encoder_;
   simdjson::dom::parser json_;
   std::vector<int32_t> ids_;
@@ -137,7 +137,7 @@ struct LineBatch {
   std::vector<std::string> problems;
 };
 
-void run_lines(const Tokenizer& tokenizer, const Args& args, Input& input) {
+void run_lines(const Tokenizer& tokenizer, const TokenizeArgs& args, Input& input) {
   constexpr size_t kBatchBytes = size_t{16} << 20;
   const Threads threads(args.threads);
   std::vector<std::unique_ptr<LineWorker>> workers;
@@ -172,8 +172,8 @@ void run_lines(const Tokenizer& tokenizer, const Args& args, Input& input) {
   }
 }
 
-void run(const Args& given) {
-  Args args = given;
+void run_tokenize(const TokenizeArgs& given) {
+  TokenizeArgs args = given;
   if (args.threads == 0) args.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const auto tokenizer = load_tokenizer(args.tokenizer);
   Input input(args.input);
@@ -184,7 +184,7 @@ void run(const Args& given) {
 }  // namespace
 
 void add_data_tokenize_command(CLI::App& data) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<TokenizeArgs>();
   CLI::App* command = data.add_subcommand("tokenize", "text to token ids, one document a line, and back");
   command->add_option("--tokenizer", args->tokenizer, "tokenizer.json, or a .model of SentencePiece or tiktoken")
       ->required()
@@ -195,7 +195,7 @@ void add_data_tokenize_command(CLI::App& data) {
   command->add_flag("--decode", args->decode, "the input is ids, a document a line: print their text (with --jsonl as objects)");
   command->add_option("--threads", args->threads, "for many documents; default: all cores")->check(within(1, 1024))->type_name("N");
   show_example(*command, "hlat data tokenize --tokenizer tokenizer.json --jsonl text web.jsonl > ids.txt");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_tokenize(*args); });
 }
 
 }  // namespace hlat

@@ -83,7 +83,7 @@ void run_ranks(const EvalArgs& args) {
   if (!good) throw CLI::RuntimeError(kFailed);
 }
 
-void run(const EvalArgs& given) {
+void run_eval(const EvalArgs& given) {
   const EvalArgs args = with_words(given);
   if (args.list) return list_tasks(args);
   if (!args.show.empty()) return show_task(args);
@@ -169,7 +169,7 @@ void add_eval_command(CLI::App& app) {
   show_example(*command, "hlat eval --checkpoint runs/try --tasks CR,mmlu --data data/eval --limit 100");
   command->callback([args, command] {
     check_options(*command);
-    run(*args);
+    run_eval(*args);
   });
 }
 

@@ -29,7 +29,7 @@
 namespace hlat {
 namespace {
 
-struct Args {
+struct GenerateArgs {
   EvalModelOptions model;
   std::optional<std::string> prompt;
   std::string prompt_file, batch;
@@ -57,7 +57,7 @@ std::string without_last_break(std::string text) {
 }
 
 // The prompt, or all lines of a batch.
-std::string read_input(const Args& args) {
+std::string read_input(const GenerateArgs& args) {
   if (!args.output.file.empty()) check_output(args.output);
   if (!args.batch.empty()) return read_file(args.batch, "--batch");
   if (args.prompt) return *args.prompt;
@@ -67,7 +67,7 @@ std::string read_input(const Args& args) {
   return text;
 }
 
-std::vector<PromptLine> prompts(const Args& args, const TextRequest& request, Comm& world) {
+std::vector<PromptLine> prompts(const GenerateArgs& args, const TextRequest& request, Comm& world) {
   const std::string text = from_rank_0(world, [&] { return read_input(args); });
   if (!args.batch.empty()) return read_prompt_lines(text, args.batch, request);
   PromptLine line{.request = request};
@@ -76,7 +76,7 @@ std::vector<PromptLine> prompts(const Args& args, const TextRequest& request, Co
 }
 
 // Prompts of a batch that an earlier call has answered.
-size_t answered(const Args& args, const std::vector<PromptLine>& lines, Comm& world) {
+size_t answered(const GenerateArgs& args, const std::vector<PromptLine>& lines, Comm& world) {
   if (!args.output.goes_on) return 0;
   const std::string& file = args.output.file;
   return std::stoull(from_rank_0(world, [&] {
@@ -88,7 +88,7 @@ size_t answered(const Args& args, const std::vector<PromptLine>& lines, Comm& wo
 }
 
 // What a user asked for that changes nothing, because no text is drawn; empty: nothing.
-std::string without_effect(const Args& args, const std::vector<PromptLine>& lines) {
+std::string without_effect(const GenerateArgs& args, const std::vector<PromptLine>& lines) {
   const auto drawn = [](const Sampling& s) { return s.temperature > 0; };
   if (drawn(args.request.sampling) ||
       std::any_of(lines.begin(), lines.end(), [&](const PromptLine& l) { return drawn(l.request.sampling); }))
@@ -108,12 +108,12 @@ std::string without_effect(const Args& args, const std::vector<PromptLine>& line
 }
 
 // Requests of a model that reads `max_length` tokens.
-void check_lengths(const Args& args, const TextRequest& request, const std::vector<PromptLine>& lines, int64_t max_length) {
+void check_lengths(const GenerateArgs& args, const TextRequest& request, const std::vector<PromptLine>& lines, int64_t max_length) {
   if (args.batch.empty()) return check_request(request, max_length);
   check_prompt_lines(lines, args.batch, [&](const TextRequest& r) { check_request(r, max_length); });
 }
 
-void run_rank(const Args& args, Session& session, EvalSignals& signals) {
+void run_rank(const GenerateArgs& args, Session& session, EvalSignals& signals) {
   Comm& world = session.world();
   TextRequest request = args.request;
   request.sampling.seed = broadcast_value(world, args.seed ? *args.seed : uint64_t{std::random_device{}()}, 0);
@@ -147,7 +147,7 @@ void run_rank(const Args& args, Session& session, EvalSignals& signals) {
   if (session.rank() == 0) print_err(run.speed() + (drawn ? fmt::format(", --seed {}\n", request.sampling.seed) : "\n"));
 }
 
-void run(const Args& args) {
+void run_generate(const GenerateArgs& args) {
   for (const std::string& word : args.model.overrides)
     if (word.find('=') == std::string::npos) fail<UsageError>("'{0}' is no section.key=value; a prompt is given as --prompt '{0}'", word);
   check_request(args.request, 0);
@@ -164,7 +164,7 @@ void run(const Args& args) {
   run_on_ranks(session, Config{}, 0, [&] { run_rank(args, session, signals); });
 }
 
-void add_model_options(CLI::App& command, Args& args) {
+void add_model_options(CLI::App& command, GenerateArgs& args) {
   EvalModelOptions& model = args.model;
   command.add_option("--checkpoint", model.checkpoint, "a checkpoint, or a run folder: its latest one")->required()->type_name("CKPT");
   command.add_option("--step", model.step, "the checkpoint of this step, in a run folder")->type_name("N");
@@ -179,7 +179,7 @@ void add_model_options(CLI::App& command, Args& args) {
       ->type_name("SECTION.KEY=VALUE");
 }
 
-void add_prompt_options(CLI::App& command, Args& args) {
+void add_prompt_options(CLI::App& command, GenerateArgs& args) {
   CLI::Option* prompt = command.add_option("--prompt", args.prompt, "the text to go on from; without one, lines that are typed");
   CLI::Option* file = command.add_option("--prompt-file", args.prompt_file, "a file with the text to go on from; -: standard input");
   CLI::Option* batch = command.add_option("--batch", args.batch, "a file with a JSON object for each prompt on a line of its own");
@@ -194,7 +194,7 @@ void add_prompt_options(CLI::App& command, Args& args) {
   command.add_flag("--logprobs", args.output.logprobs, "with the logarithm of each token's probability");
 }
 
-void add_sampling_options(CLI::App& command, Args& args) {
+void add_sampling_options(CLI::App& command, GenerateArgs& args) {
   Sampling& sampling = args.request.sampling;
   command
       .add_option("--max-tokens", args.request.max_tokens,
@@ -221,13 +221,13 @@ void add_sampling_options(CLI::App& command, Args& args) {
 }  // namespace
 
 void add_generate_command(CLI::App& app) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<GenerateArgs>();
   CLI::App* command = app.add_subcommand("generate", "let a saved model write");
   add_model_options(*command, *args);
   add_prompt_options(*command, *args);
   add_sampling_options(*command, *args);
   show_example(*command, "hlat generate --checkpoint runs/try --prompt 'Once upon a time' --max-tokens 100 --temperature 0.8");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_generate(*args); });
 }
 
 }  // namespace hlat

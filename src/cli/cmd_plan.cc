@@ -24,7 +24,7 @@
 namespace hlat {
 namespace {
 
-struct Args {
+struct PlanArgs {
   ConfigArgs config;
   std::string device;
   int64_t ranks = 0;  // 0: as the config says
@@ -63,7 +63,7 @@ Config resolved(const Config& config, int64_t ranks) {
   return with_ranks(c, ranks, RanksAre::planned);
 }
 
-void run(const Args& args) {
+void run_plan(const PlanArgs& args) {
   Config config = resolved(args.config.load().config, args.ranks);
   const int ranks = mesh_shape(config.parallel).ranks();
   if (args.rank >= ranks) throw UsageError(fmt::format("--rank {}: the mesh has ranks 0 to {}", args.rank, ranks - 1));
@@ -98,7 +98,7 @@ void run(const Args& args) {
 }  // namespace
 
 void add_plan_command(CLI::App& app) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<PlanArgs>();
   CLI::App* command = app.add_subcommand("plan", "memory, FLOPs and whether it fits, without running");
   add_config_args(*command, args->config, "hlat plan --config configs/hlat-7b.yaml --device h100 train.recompute=full");
   command->add_option("--device", args->device, "compare with a known device instead of this machine: h200, h100, ...")->type_name("NAME");
@@ -110,7 +110,7 @@ void add_plan_command(CLI::App& app) {
       ->type_name("R");
   command->add_flag("--eval", args->eval, "plan an evaluation, with weights alone, instead of a training step");
   command->add_flag("--json", args->json, "print one JSON object");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_plan(*args); });
 }
 
 }  // namespace hlat

@@ -46,7 +46,7 @@ struct RunEnd {
   bool saved = false;
 };
 
-struct Args {
+struct TrainArgs {
   ConfigArgs config;
   bool json = false;
   bool fresh = false;
@@ -72,7 +72,7 @@ void introduce(const Config& given, const Config& config, const Session& session
 }
 
 // The summary is recorded and shown before anything is written by the model. Collective; only rank 0 has a folder.
-void tell_end(const Args& args, const Config& config, const TrainSetup& setup, const TrainSummary& summary) {
+void tell_end(const TrainArgs& args, const Config& config, const TrainSetup& setup, const TrainSummary& summary) {
   if (setup.folder != nullptr) {
     const std::string text = summary_text(config, summary);
     setup.folder->log().info("{}", text);
@@ -132,7 +132,8 @@ bool hangs(const Saver* saver, double patience_s) {
 }
 
 // From the first step to the end. The saver's own end waits for its disk; where that hangs, the process ends without it.
-RunEnd train_to_end(const Args& args, const Config& config, TrainSetup& setup, TrainState& state, const Saver* saver, RunGuard& guard) {
+RunEnd train_to_end(const TrainArgs& args, const Config& config, TrainSetup& setup, TrainState& state, const Saver* saver,
+                    RunGuard& guard) {
   double patience_s = static_cast<double>(config.parallel.timeout_s);
   try {
     const TrainSummary summary = train(config, setup, state, guard.step());
@@ -159,7 +160,7 @@ std::vector<std::pair<std::string, double>> told(LoopEvaluation found, const Tra
 }
 
 // Returns how the run ended: the signal, or 0, and whether all is saved.
-RunEnd run_rank(const Args& args, const Config& given, Config config, Session& session, RunGuard& guard) {
+RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Session& session, RunGuard& guard) {
   const bool leads = session.rank() == 0;
   StartWatch& start = guard.start();
   start.begin("looking for checkpoints");
@@ -217,7 +218,7 @@ RunEnd run_rank(const Args& args, const Config& given, Config config, Session& s
   return train_to_end(args, config, setup, state, saver.get(), guard);
 }
 
-void run(const Args& args) {
+void run_train(const TrainArgs& args) {
   const Launch launch = this_launch();
   RunGuard guard(launch);
   try {
@@ -246,12 +247,12 @@ void run(const Args& args) {
 }  // namespace
 
 void add_train_command(CLI::App& app) {
-  const auto args = std::make_shared<Args>();
+  const auto args = std::make_shared<TrainArgs>();
   CLI::App* command = app.add_subcommand("train", "train a model");
   add_config_args(*command, args->config, "hlat train --config configs/nano.yaml train.steps=100 run.dir=runs/try");
   command->add_flag("--fresh", args->fresh, "start anew: what the run folder has is moved to its folder previous_N");
   command->add_flag("--json", args->json, "print the summary as one JSON object");
-  command->callback([args] { run(*args); });
+  command->callback([args] { run_train(*args); });
 }
 
 }  // namespace hlat

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kIdentityName = "evaluation.json";
-constexpr double kLease = 60;  // seconds
+constexpr double kEvalLease = 60;  // seconds
 
 // Where a model runs does not decide its answers.
 bool decides_answers(const std::string& override_word) {
@@ -76,7 +76,7 @@ EvalFolder::EvalFolder(fs::path path, const Json& identity)
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) fail_storage(error.value(), "cannot make the folder " + path_.string());
-  lease_ = std::make_unique<FolderLease>(path_, kLease, FolderLease::Say{}, "--out");
+  lease_ = std::make_unique<FolderLease>(path_, kEvalLease, FolderLease::Say{}, "--out");
   const std::optional<Json> was = read_identity(path_);
   if (was && has_results(path_)) {
     check_same(path_, *was, identity);

@@ -19,7 +19,7 @@ enum class Rule {
   fork_only  // with checkpoint.resume_from
 };
 
-struct Row {
+struct RuleRow {
   std::string_view key;  // or "section.*": those of the section that have no row
   Rule rule;
   std::string_view advice = "";  // for a contradiction
@@ -31,34 +31,34 @@ constexpr std::string_view kNewRunOfWeights =
 constexpr std::string_view kDocuments = "it decides which documents come next: keep it, or start a new run with checkpoint.init_from";
 
 constexpr std::array kRows = {
-    Row{"run.*", Rule::free},
-    Row{"run.seed", Rule::fixed, "rounding noise follows from it: keep it, or start a new run with checkpoint.init_from"},
-    Row{"model.*", Rule::fixed, kNewRun},
-    Row{"model.preset", Rule::unused},
-    Row{"model.init_std", Rule::unused},
-    Row{"train.*", Rule::fixed, kNewRunOfWeights},
-    Row{"train.steps", Rule::free},
-    Row{"train.tokens", Rule::free},
-    Row{"train.epochs", Rule::free},
-    Row{"train.micro_batch", Rule::free},
-    Row{"train.precision", Rule::free},
-    Row{"train.recompute", Rule::free},
-    Row{"train.loss_chunk", Rule::free},
-    Row{"parallel.*", Rule::free},
-    Row{"optim.*", Rule::fork_only, "checkpoint.resume_from=STEP forks the run from that checkpoint with the new value"},
-    Row{"data.*", Rule::free},
-    Row{"data.seed", Rule::fixed, kDocuments},
-    Row{"data.validation", Rule::fixed, kDocuments},
-    Row{"data.bos", Rule::fixed, kDocuments},
-    Row{"data.eos", Rule::fixed, kDocuments},
-    Row{"checkpoint.*", Rule::free},
-    Row{"eval.*", Rule::free},
-    Row{"device.*", Rule::free},
+    RuleRow{"run.*", Rule::free},
+    RuleRow{"run.seed", Rule::fixed, "rounding noise follows from it: keep it, or start a new run with checkpoint.init_from"},
+    RuleRow{"model.*", Rule::fixed, kNewRun},
+    RuleRow{"model.preset", Rule::unused},
+    RuleRow{"model.init_std", Rule::unused},
+    RuleRow{"train.*", Rule::fixed, kNewRunOfWeights},
+    RuleRow{"train.steps", Rule::free},
+    RuleRow{"train.tokens", Rule::free},
+    RuleRow{"train.epochs", Rule::free},
+    RuleRow{"train.micro_batch", Rule::free},
+    RuleRow{"train.precision", Rule::free},
+    RuleRow{"train.recompute", Rule::free},
+    RuleRow{"train.loss_chunk", Rule::free},
+    RuleRow{"parallel.*", Rule::free},
+    RuleRow{"optim.*", Rule::fork_only, "checkpoint.resume_from=STEP forks the run from that checkpoint with the new value"},
+    RuleRow{"data.*", Rule::free},
+    RuleRow{"data.seed", Rule::fixed, kDocuments},
+    RuleRow{"data.validation", Rule::fixed, kDocuments},
+    RuleRow{"data.bos", Rule::fixed, kDocuments},
+    RuleRow{"data.eos", Rule::fixed, kDocuments},
+    RuleRow{"checkpoint.*", Rule::free},
+    RuleRow{"eval.*", Rule::free},
+    RuleRow{"device.*", Rule::free},
 };
 
-const Row& row_of(std::string_view key) {
+const RuleRow& row_of(std::string_view key) {
   const auto find = [](const std::string& name) {
-    return std::find_if(kRows.begin(), kRows.end(), [&](const Row& row) { return row.key == name; });
+    return std::find_if(kRows.begin(), kRows.end(), [&](const RuleRow& row) { return row.key == name; });
   };
   const auto* row = find(std::string(key));
   if (row == kRows.end()) row = find(fmt::format("{}.*", key.substr(0, key.find('.'))));
@@ -68,7 +68,7 @@ const Row& row_of(std::string_view key) {
 
 std::string may_change() {
   std::vector<std::string_view> keys, but;
-  for (const Row& row : kRows) (row.rule == Rule::free ? keys : but).push_back(row.key);
+  for (const RuleRow& row : kRows) (row.rule == Rule::free ? keys : but).push_back(row.key);
   std::string text;
   for (const std::string_view key : keys) {
     text += fmt::format("{}{}", text.empty() ? "" : ", ", key);
@@ -114,7 +114,7 @@ class Comparison {
   void judge(const KeyChange& change) {
     if (change.key == "model.tied") return refuse(change, tied_advice());
     if (change.key == "optim.schedule_steps") return;  // where the schedule ends is what counts
-    const Row& row = row_of(change.key);
+    const RuleRow& row = row_of(change.key);
     switch (row.rule) {
       case Rule::free: return lines_.push_back(change.str());
       case Rule::unused: return lines_.push_back(change.str() + ": says nothing about weights that exist");

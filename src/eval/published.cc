@@ -13,9 +13,7 @@ namespace hlat {
 
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUnknownError = std::numeric_limits<double>::quiet_NaN();
 constexpr double kPercent = 100;
 
 TaskScores task(const std::string& name, const std::string& title, const std::string& group) {
@@ -24,19 +22,19 @@ TaskScores task(const std::string& name, const std::string& title, const std::st
   return t;
 }
 
-MetricResult metric(const std::string& key, const Json& percent, double error = kUnknown) {
+MetricResult metric(const std::string& key, const nlohmann::json& percent, double error = kUnknownError) {
   return {.key = key, .value = percent.get<double>() / kPercent, .error = error / kPercent};
 }
 
-Results model_of(const Json& j) {
+Results model_of(const nlohmann::json& j) {
   Results r;
   r.model = j.at("model").get<std::string>() + " (published)";
   for (const auto& [group, value] : j.at("groups").items()) {
     TaskScores t = task(group, group, group);
-    t.metrics.push_back(metric("mean", value, j.value("errors", Json::object()).value(group, kUnknown)));
+    t.metrics.push_back(metric("mean", value, j.value("errors", nlohmann::json::object()).value(group, kUnknownError)));
     r.tasks.push_back(std::move(t));
   }
-  const auto code = [&](const std::string& name, const std::string& title, const std::string& key, const Json& value) {
+  const auto code = [&](const std::string& name, const std::string& title, const std::string& key, const nlohmann::json& value) {
     if (value.is_null()) return;
     TaskScores t = task(name, title, "Code");
     t.in_group_mean = name == "humaneval";
@@ -63,15 +61,15 @@ Results model_of(const Json& j) {
 
 std::vector<Results> published_results() {
   std::vector<Results> all;
-  const Json j = Json::parse(published_text());
-  for (const Json& model : j.at("models")) all.push_back(model_of(model));
+  const nlohmann::json j = nlohmann::json::parse(published_text());
+  for (const nlohmann::json& model : j.at("models")) all.push_back(model_of(model));
   return all;
 }
 
 Results published_result(const std::string& model) {
-  const Json all = Json::parse(published_text());
+  const nlohmann::json all = nlohmann::json::parse(published_text());
   std::vector<std::string> names;
-  for (const Json& j : all.at("models")) {
+  for (const nlohmann::json& j : all.at("models")) {
     names.push_back(j.at("model"));
     if (lower(names.back()) == lower(model)) return model_of(j);
   }

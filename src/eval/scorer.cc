@@ -8,7 +8,7 @@ namespace hlat {
 
 namespace {
 
-struct Asked {
+struct AskedToken {
   int64_t position = 0;  // of the token before it
   int32_t target = 0;
   size_t request = 0, index = 0;  // which token of whose continuation
@@ -55,8 +55,8 @@ class Scorer {
         asked_[static_cast<size_t>(stretch)].push_back({position, request.continuation[i], r, i});
       }
     }
-    for (std::vector<Asked>& list : asked_)
-      std::stable_sort(list.begin(), list.end(), [](const Asked& a, const Asked& b) { return a.position < b.position; });
+    for (std::vector<AskedToken>& list : asked_)
+      std::stable_sort(list.begin(), list.end(), [](const AskedToken& a, const AskedToken& b) { return a.position < b.position; });
   }
 
   // Where the keys of a stretch's texts lie, down to its own.
@@ -97,7 +97,7 @@ class Scorer {
     place(tree, stretch);
     const Stretch& s = tree.stretches()[stretch];
     const std::vector<TokenPass::Run> runs = runs_of(tree, stretch);
-    const std::vector<Asked>& asked = asked_[stretch];
+    const std::vector<AskedToken>& asked = asked_[stretch];
     const KvLimits& limits = passes_.limits();
     size_t next = 0;
     for (int64_t begin = s.begin; begin < s.end;) {
@@ -125,7 +125,7 @@ class Scorer {
       passes_.fill(pass_);
     } else {
       std::vector<int32_t> targets;
-      for (const Asked& a : asked_now_) targets.push_back(a.target);
+      for (const AskedToken& a : asked_now_) targets.push_back(a.target);
       answer(passes_.score(pass_, targets));
     }
     pass_ = {};
@@ -135,7 +135,7 @@ class Scorer {
 
   void answer(const std::vector<TargetScore>& found) {
     for (size_t i = 0; i < found.size(); ++i) {
-      const Asked& a = asked_now_[i];
+      const AskedToken& a = asked_now_[i];
       Score& score = scores_[a.request];
       score.logprobs[a.index] = static_cast<float>(found[i].logprob);
       score.greedy = score.greedy && found[i].greedy;
@@ -151,12 +151,12 @@ class Scorer {
   std::vector<Score> scores_;
   std::vector<size_t> left_;  // tokens of each continuation that are still to be answered
   size_t answered_ = 0;
-  std::vector<std::vector<Asked>> asked_;  // by stretch, in the order of their positions
-  std::vector<int32_t> slots_;             // of the first token of each stretch
-  std::vector<int64_t> deepest_;           // where the longest text of each stretch ends
-  int64_t top_ = 0;                        // slots in use
-  TokenPass pass_;                         // being filled
-  std::vector<Asked> asked_now_;           // in it
+  std::vector<std::vector<AskedToken>> asked_;  // by stretch, in the order of their positions
+  std::vector<int32_t> slots_;                  // of the first token of each stretch
+  std::vector<int64_t> deepest_;                // where the longest text of each stretch ends
+  int64_t top_ = 0;                             // slots in use
+  TokenPass pass_;                              // being filled
+  std::vector<AskedToken> asked_now_;           // in it
 };
 
 }  // namespace

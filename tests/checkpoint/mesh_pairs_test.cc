@@ -16,7 +16,7 @@
 namespace hlat {
 namespace {
 
-constexpr int64_t kSavedStep = 3, kMore = 2;
+constexpr int64_t kMeshStep = 3, kMore = 2;
 
 struct Pair {
   Layout from, to;
@@ -25,16 +25,16 @@ struct Pair {
 void PrintTo(const Pair& p, std::ostream* out) { *out << p.name(); }
 
 // A layout that was trained, saved on the way, and trained on; once for all rows that begin with it.
-struct SavedLayout {
+struct SavedMesh {
   test::TempDir dir;
   TrainedPart run;
-  explicit SavedLayout(const Layout& l) : run(run_and_save(l.config(), dir.path(), kSavedStep, kMore)) {}
+  explicit SavedMesh(const Layout& l) : run(run_and_save(l.config(), dir.path(), kMeshStep, kMore)) {}
 };
 
-const SavedLayout& saved(const Layout& layout) {
-  static std::map<std::string, std::unique_ptr<SavedLayout>> all;
-  std::unique_ptr<SavedLayout>& entry = all[layout.name()];
-  if (entry == nullptr) entry = std::make_unique<SavedLayout>(layout);
+const SavedMesh& saved(const Layout& layout) {
+  static std::map<std::string, std::unique_ptr<SavedMesh>> all;
+  std::unique_ptr<SavedMesh>& entry = all[layout.name()];
+  if (entry == nullptr) entry = std::make_unique<SavedMesh>(layout);
   return *entry;
 }
 
@@ -66,10 +66,10 @@ class MeshPairs : public ::testing::TestWithParam<Pair> {};
 
 TEST_P(MeshPairs, LoadsExactlyAndTrainsOn) {
   const auto& [from, to] = GetParam();
-  const SavedLayout& a = saved(from);
+  const SavedMesh& a = saved(from);
   Config config = to.config();
   config.optim.lr = from.config().optim.lr;
-  const LoadedPart b = load_and_run(config, checkpoint_path(a.dir.path(), kSavedStep), kMore);
+  const LoadedPart b = load_and_run(config, checkpoint_path(a.dir.path(), kMeshStep), kMore);
 
   expect_equal_state(b.begin.tensors, converted(a.run.begin.tensors, to.precision, LoadWhat::training), "loaded");
   EXPECT_TRUE(b.begin.data == a.run.begin.data) << "the position in the data";

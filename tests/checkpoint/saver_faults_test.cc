@@ -22,7 +22,7 @@
 namespace hlat {
 namespace {
 
-constexpr int64_t kRows = 600;  // of both tensors: several buffers of tiny staging
+constexpr int64_t kFaultRows = 600;  // of both tensors: several buffers of tiny staging
 
 // A rank along dp with two buckets of state in host memory, and its saver.
 struct SavingRank {
@@ -37,7 +37,8 @@ struct SavingRank {
     put_known(params, device, rank, ranks, 1);
   }
   static std::vector<ParamSpec> specs() {
-    return {{.name = "a", .slice = Slice::whole({kRows, 100}), .group = 0}, {.name = "b", .slice = Slice::whole({kRows, 100}), .group = 1}};
+    return {{.name = "a", .slice = Slice::whole({kFaultRows, 100}), .group = 0},
+            {.name = "b", .slice = Slice::whole({kFaultRows, 100}), .group = 1}};
   }
   Sharding sharding() const { return {.shards = ranks, .shard = rank, .bucket_bytes = 1}; }
   MemoryPlan planned() const {

@@ -13,17 +13,17 @@
 namespace hlat::test {
 namespace {
 
-constexpr int64_t kRows = 2048, kColumns = 2048;  // of f32: 16 MiB, 8 ranks have pieces of 2 MiB
+constexpr int64_t kScanRows = 2048, kScanColumns = 2048;  // of f32: 16 MiB, 8 ranks have pieces of 2 MiB
 
 std::filesystem::path of_8_ranks(const std::string& dir) {
   SmallCheckpoint c;
-  c.tensors = {{"w", {kRows, kColumns}, std::vector<float>(kRows * kColumns, 1.5f)}};
+  c.tensors = {{"w", {kScanRows, kScanColumns}, std::vector<float>(kScanRows * kScanColumns, 1.5f)}};
   return write_in_columns(dir, c, 8);
 }
 
 uint64_t read_by_rows(CheckpointReader& reader) {
-  std::vector<float> rows(static_cast<size_t>(64 * kColumns));
-  for (int64_t row = 0; row < kRows; row += 64) reader.read(0, row * kColumns, 64 * kColumns, rows.data());
+  std::vector<float> rows(static_cast<size_t>(64 * kScanColumns));
+  for (int64_t row = 0; row < kScanRows; row += 64) reader.read(0, row * kScanColumns, 64 * kScanColumns, rows.data());
   return reader.bytes_read();
 }
 
@@ -32,9 +32,9 @@ TEST(ScanCache, PiecesOfTensorParallelRanksAreReadOnce) {
   const std::filesystem::path folder = of_8_ranks(dir.path());
   const CheckpointIndex index = read_index(folder);
   EXPECT_EQ(scan_cache_bytes(index), (size_t{2} * 16 + 4 * 4) << 20) << "twice what is side by side, and a piece for each thread";
-  EXPECT_EQ(read_by_rows(*open_for_scan(folder)), uint64_t{kRows} * kColumns * 4);
+  EXPECT_EQ(read_by_rows(*open_for_scan(folder)), uint64_t{kScanRows} * kScanColumns * 4);
   CheckpointReader small(folder, size_t{8} << 20);
-  EXPECT_GT(read_by_rows(small), uint64_t{kRows} * kColumns * 4 * 4) << "with less they are read again and again";
+  EXPECT_GT(read_by_rows(small), uint64_t{kScanRows} * kScanColumns * 4 * 4) << "with less they are read again and again";
 }
 
 TEST(ScanCache, StaysWithinItsLimit) {

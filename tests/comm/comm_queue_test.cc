@@ -16,7 +16,7 @@
 namespace hlat {
 namespace {
 
-constexpr double kLimit = 60;  // seconds until a deadlock becomes an error
+constexpr double kQueueLimit = 60;  // seconds until a deadlock becomes an error
 
 void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
@@ -42,11 +42,11 @@ TEST(CommQueue, SumsLikeTheCallerWould) {
         queue.wait_all();
         EXPECT_GT(queue.busy_s(), 0);
       },
-      kLimit);
+      kQueueLimit);
 }
 
 TEST(CommQueue, RunsInOrderWhileTheCallerGoesOn) {
-  std::vector<std::unique_ptr<Comm>> comms = make_thread_comms(2, kLimit);
+  std::vector<std::unique_ptr<Comm>> comms = make_thread_comms(2, kQueueLimit);
   CommQueue queue(*comms[0]);
   std::atomic<bool> go = false;
   std::vector<int> order;
@@ -63,7 +63,7 @@ TEST(CommQueue, RunsInOrderWhileTheCallerGoesOn) {
 }
 
 TEST(CommQueue, HiddenTimeIsNotWaitedFor) {
-  std::vector<std::unique_ptr<Comm>> comms = make_thread_comms(2, kLimit);
+  std::vector<std::unique_ptr<Comm>> comms = make_thread_comms(2, kQueueLimit);
   CommQueue queue(*comms[0]);
   const uint64_t hidden = queue.submit([](Comm&) { pause_ms(40); });
   while (queue.busy_s() == 0) pause_ms(1);  // the computation
@@ -77,7 +77,7 @@ TEST(CommQueue, HiddenTimeIsNotWaitedFor) {
 }
 
 TEST(CommQueue, TheFirstErrorComesOutOfItsTicketAndLaterOnes) {
-  const std::vector<std::unique_ptr<Comm>> threads = make_thread_comms(2, kLimit);
+  const std::vector<std::unique_ptr<Comm>> threads = make_thread_comms(2, kQueueLimit);
   SelfComm self;
   NullComm null(0, 8, "dp");
   for (Comm* comm : {threads[0].get(), static_cast<Comm*>(&self), static_cast<Comm*>(&null)}) {
@@ -159,7 +159,7 @@ TEST(CommQueue, AnExceptionOfItsOwnerDoesNotHang) {
     throw std::runtime_error("compute failed");
   };
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(message_of([&] { run_thread_ranks(2, body, kLimit); }), "compute failed");
+  EXPECT_EQ(message_of([&] { run_thread_ranks(2, body, kQueueLimit); }), "compute failed");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
 }
 
@@ -173,7 +173,7 @@ TEST(CommQueue, AFailedPeerEndsTheOperations) {
     queue.submit([](Comm& c) { c.barrier(); });
     if (world.rank() == 0) queue.wait(ticket);
   };
-  EXPECT_EQ(message_of([&] { run_thread_ranks(3, body, kLimit); }), "rank 1 broke");
+  EXPECT_EQ(message_of([&] { run_thread_ranks(3, body, kQueueLimit); }), "rank 1 broke");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@
 namespace hlat::test {
 namespace {
 
-constexpr double kLimit = 120;  // seconds until a deadlock becomes an error
+constexpr double kStagedLimit = 120;  // seconds until a deadlock becomes an error
 
 std::unique_ptr<Comm> staged(std::unique_ptr<Comm> inner, Device& device) {
   return std::make_unique<StagedComm>(std::move(inner), [&device] { return device.make_copy_stream(); });
@@ -35,7 +35,7 @@ TEST_P(StagedSizes, HaveEveryPropertyOfATransport) {
         DeviceSide comm(staged(world.split(0, world.rank(), "world"), device), device);
         check_all(comm);
       },
-      kLimit);
+      kStagedLimit);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, StagedSizes, ::testing::Values(1, 2, 3, 5));
@@ -50,7 +50,7 @@ TEST(Cuda, StagedGroupsHaveEveryPropertyOfATransport) {
           DeviceSide comm(staged(world.split(0, world.rank(), "world"), backend->device()), backend->device());
           check_all(comm);
         },
-        kLimit);
+        kStagedLimit);
 }
 
 // Tensors of several pieces: many rows, rows longer than a piece, uneven shares, fewer rows than ranks.
@@ -94,7 +94,7 @@ TEST(StagedComm, LargeTensorsHaveTheBitsOfTheHostPath) {
           EXPECT_TRUE(results[0][0] == results[0][3]) << "a sum is its gathered shares";
         }
       },
-      kLimit);
+      kStagedLimit);
 }
 
 // The device is still busy with later work when the queue's operation ends: it waited for earlier work only.
@@ -127,7 +127,7 @@ TEST(StagedComm, OnAQueueOperationsOverlapWithTheDevicesWork) {
         device.free(p);
         EXPECT_EQ(sum, std::vector<float>(sum.size(), 6.0F));
       },
-      kLimit);
+      kStagedLimit);
 }
 
 TEST(StagedComm, TakesOfTheHostWhatTheDryRunCounts) {
@@ -150,7 +150,7 @@ TEST(StagedComm, TakesOfTheHostWhatTheDryRunCounts) {
         comm->host().all_reduce(Tensor::contiguous(&one, DType::f64, {1}));  // a value of the host
         EXPECT_EQ(one, 4);
       },
-      kLimit);
+      kStagedLimit);
 }
 
 TEST(StagedComm, AMessageWithoutRoomIsABug) {
@@ -163,7 +163,7 @@ TEST(StagedComm, AMessageWithoutRoomIsABug) {
     const std::string large = message_of([&] { comm->recv(Tensor::contiguous(p, DType::f32, {100}), 1, 0); });
     EXPECT_NE(large.find("a message of 400 bytes, room is reserved for 1 of 256"), std::string::npos) << large;
   };
-  run_thread_ranks(2, body, kLimit);
+  run_thread_ranks(2, body, kStagedLimit);
 }
 
 // A peer that fails ends a call that waits for it; the memory under way outlives it.
@@ -180,7 +180,7 @@ TEST(StagedComm, AFailedPeerEndsTheCall) {
     comm->send(t, 1, 0);
     comm->all_reduce(t);
   };
-  EXPECT_EQ(message_of([&] { run_thread_ranks(2, body, kLimit); }), "rank 1 broke");
+  EXPECT_EQ(message_of([&] { run_thread_ranks(2, body, kStagedLimit); }), "rank 1 broke");
 }
 
 }  // namespace

@@ -8,18 +8,15 @@
 #include "config/print.h"
 #include "config/resolve.h"
 #include "config/run_length.h"
+#include "support/config_text.h"
 #include "support/message_of.h"
 #include "support/temp_dir.h"
 
 namespace hlat {
 namespace {
 
+using test::config_of;
 using test::TempDir;
-
-Config load(const std::string& yaml, const std::vector<std::string>& words = {}) {
-  const TempDir dir;
-  return load_config(dir.write("c.yaml", yaml), words).config;
-}
 
 std::string problem(const std::string& yaml, const std::vector<std::string>& words = {}) {
   const TempDir dir;
@@ -32,23 +29,23 @@ std::string problem(const std::string& yaml, const std::vector<std::string>& wor
 const std::string kBatch = "train: {seq_len: 64, global_batch: 16, ";  // 1024 tokens in a step
 
 TEST(RunLength, TokensAreRoundedUpToWholeSteps) {
-  EXPECT_EQ(load(kBatch + "tokens: 10240}\n").train.steps, 10);
-  EXPECT_EQ(load(kBatch + "tokens: 10241}\n").train.steps, 11);
-  EXPECT_EQ(load(kBatch + "tokens: 1}\n").train.steps, 1);
-  EXPECT_EQ(load(kBatch + "tokens: 10240}\n", {"train.seq_len=128"}).train.steps, 5) << "the last word about a step counts";
-  EXPECT_EQ(length_text(load(kBatch + "tokens: 10241}\n").train), "11 steps of 1024 tokens, from train.tokens = 10241");
+  EXPECT_EQ(config_of(kBatch + "tokens: 10240}\n").train.steps, 10);
+  EXPECT_EQ(config_of(kBatch + "tokens: 10241}\n").train.steps, 11);
+  EXPECT_EQ(config_of(kBatch + "tokens: 1}\n").train.steps, 1);
+  EXPECT_EQ(config_of(kBatch + "tokens: 10240}\n", {"train.seq_len=128"}).train.steps, 5) << "the last word about a step counts";
+  EXPECT_EQ(length_text(config_of(kBatch + "tokens: 10241}\n").train), "11 steps of 1024 tokens, from train.tokens = 10241");
 }
 
 TEST(RunLength, TheCommandLineTakesThePlaceOfTheFile) {
-  const Config steps = load(kBatch + "tokens: 10240}\n", {"train.steps=7"});
+  const Config steps = config_of(kBatch + "tokens: 10240}\n", {"train.steps=7"});
   EXPECT_EQ(steps.train.steps, 7);
   EXPECT_EQ(steps.train.tokens, 0);
-  const Config tokens = load(kBatch + "steps: 50}\n", {"train.tokens=2048"});
+  const Config tokens = config_of(kBatch + "steps: 50}\n", {"train.tokens=2048"});
   EXPECT_EQ(tokens.train.steps, 2);
-  const Config epochs = load(kBatch + "steps: 50}\n", {"train.epochs=1.5"});
+  const Config epochs = config_of(kBatch + "steps: 50}\n", {"train.epochs=1.5"});
   EXPECT_EQ(epochs.train.epochs, 1.5);
   EXPECT_FALSE(steps_known(epochs.train));
-  EXPECT_EQ(load(kBatch + "tokens: 2048}\n", {"train.tokens=0"}).train.steps, TrainConfig{}.steps) << "taken back";
+  EXPECT_EQ(config_of(kBatch + "tokens: 2048}\n", {"train.tokens=0"}).train.steps, TrainConfig{}.steps) << "taken back";
 }
 
 TEST(RunLength, TwoLengthsInOnePlaceAreAnErrorThatNamesBoth) {
@@ -73,7 +70,7 @@ TEST(RunLength, RulesSeeTheStepsThatCameOut) {
 }
 
 TEST(RunLength, EpochsWaitForTheDataAndAreThenChecked) {
-  Config c = load(kBatch + "epochs: 2.5}\noptim: {warmup: 11}\n");
+  Config c = config_of(kBatch + "epochs: 2.5}\noptim: {warmup: 11}\n");
   EXPECT_EQ(with_ranks(c, 1).train.steps, 0) << "not known before the data is";
   Config fits = c;
   set_steps_from_epochs(fits, 4506);  // 2.5 x 4506 = 11265: one token more than 11 steps
@@ -85,30 +82,30 @@ TEST(RunLength, EpochsWaitForTheDataAndAreThenChecked) {
   Config steps;
   set_steps_from_epochs(steps, 4000);
   EXPECT_EQ(steps, Config{}) << "only where epochs were given";
-  Config huge = load("train: {seq_len: 1, global_batch: 1, epochs: 1e9}\n");
+  Config huge = config_of("train: {seq_len: 1, global_batch: 1, epochs: 1e9}\n");
   EXPECT_NE(message_of([&] { set_steps_from_epochs(huge, uint64_t{1} << 40); }).find(" epochs of 1099511627776 tokens): must be"),
             std::string::npos);
 }
 
 TEST(RunLength, IsWrittenAsItWasGiven) {
   for (const char* length : {"tokens: 10241", "epochs: 2.5", "steps: 7"}) {
-    const Config c = load(kBatch + length + "}\n");
-    EXPECT_EQ(load(to_yaml(c)), c) << to_yaml(c);
+    const Config c = config_of(kBatch + length + "}\n");
+    EXPECT_EQ(config_of(to_yaml(c)), c) << to_yaml(c);
   }
-  EXPECT_NE(to_yaml(load(kBatch + "tokens: 10241}\n")).find("\n  # steps: 11, from train.tokens\n"), std::string::npos);
-  EXPECT_EQ(to_json(load(kBatch + "tokens: 10241}\n"))["train"]["steps"], 11);
-  EXPECT_TRUE(to_json(load(kBatch + "epochs: 2}\n"))["train"]["steps"].is_null());
+  EXPECT_NE(to_yaml(config_of(kBatch + "tokens: 10241}\n")).find("\n  # steps: 11, from train.tokens\n"), std::string::npos);
+  EXPECT_EQ(to_json(config_of(kBatch + "tokens: 10241}\n"))["train"]["steps"], 11);
+  EXPECT_TRUE(to_json(config_of(kBatch + "epochs: 2}\n"))["train"]["steps"].is_null());
 }
 
 TEST(RunRecord, KeepsAutoAndSaysWhatItWas) {
-  Config given = load(kBatch + "epochs: 2}\nparallel: {tp: 2}\n");
+  Config given = config_of(kBatch + "epochs: 2}\nparallel: {tp: 2}\n");
   Config resolved = with_ranks(given, 8);
   set_steps_from_epochs(resolved, 10240);
   ASSERT_EQ(resolved.parallel.dp, 4);
   const std::string record = run_record(given, resolved);
   EXPECT_NE(record.find("\n  dp: auto  # 4 in this run\n"), std::string::npos) << record;
   EXPECT_NE(record.find("\n  # steps: 20, from train.epochs\n"), std::string::npos) << record;
-  const Config again = load(record);
+  const Config again = config_of(record);
   EXPECT_EQ(again, given);
   EXPECT_EQ(with_ranks(again, 8), with_ranks(given, 8)) << "the same run on the same ranks";
   EXPECT_EQ(with_ranks(again, 4).parallel.dp, 2) << "and one on others";

@@ -9,29 +9,26 @@
 #include "config/reference.h"
 #include "config/validate.h"
 #include "config/value.h"
+#include "support/config_text.h"
 #include "support/temp_dir.h"
 
 namespace hlat {
 namespace {
 
+using test::config_of;
 using test::TempDir;
-
-Config load(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
-  const TempDir dir;
-  return load_config(dir.write("c.yaml", yaml), overrides).config;
-}
 
 std::string config_path(std::string_view name) { return std::string(HLAT_SOURCE_DIR "/configs/") + std::string(name) + ".yaml"; }
 
 TEST(ConfigLoad, NothingWrittenGivesDefaults) {
-  EXPECT_EQ(load(""), Config{});
-  EXPECT_EQ(load("# only a comment\n"), Config{});
-  EXPECT_EQ(load("model:\n  # layers: 5\n"), Config{});
+  EXPECT_EQ(config_of(""), Config{});
+  EXPECT_EQ(config_of("# only a comment\n"), Config{});
+  EXPECT_EQ(config_of("model:\n  # layers: 5\n"), Config{});
   EXPECT_EQ(load_config("").config, Config{});
 }
 
 TEST(ConfigLoad, ReadsEveryKindOfValue) {
-  const Config c = load(
+  const Config c = config_of(
       "run: {dir: \"a b: #c\", seed: 18446744073709551615, tensorboard: false}\n"
       "model: {kv_heads: auto, rope_theta: 5e5}\n"
       "train: {precision: bf16_sr, recompute: every:3}\n"
@@ -57,16 +54,16 @@ TEST(ConfigLoad, ReadsEveryKindOfValue) {
 TEST(ConfigLoad, ListsOfIntegers) {
   using List = std::vector<int64_t>;
   const std::string three = "parallel: {pp: 3, cuts: [1, 2]}\n";
-  EXPECT_EQ(load("parallel:\n  pp: 3\n  cuts:\n    - 1\n    - 3\n").parallel.cuts, (List{1, 3}));
-  EXPECT_EQ(load("parallel: {pp: 3, cuts: \"1,3\"}\n").parallel.cuts, (List{1, 3}));
-  EXPECT_EQ(load("parallel: {cuts: []}\n").parallel.cuts, List{});
+  EXPECT_EQ(config_of("parallel:\n  pp: 3\n  cuts:\n    - 1\n    - 3\n").parallel.cuts, (List{1, 3}));
+  EXPECT_EQ(config_of("parallel: {pp: 3, cuts: \"1,3\"}\n").parallel.cuts, (List{1, 3}));
+  EXPECT_EQ(config_of("parallel: {cuts: []}\n").parallel.cuts, List{});
   for (const std::string text : {"[1,3]", "1,3", "[1, 3]", "[ 1 ,3 ]"}) {
-    EXPECT_EQ(load(three, {"parallel.cuts=" + text}).parallel.cuts, (List{1, 3})) << text;
+    EXPECT_EQ(config_of(three, {"parallel.cuts=" + text}).parallel.cuts, (List{1, 3})) << text;
   }
-  EXPECT_EQ(load("parallel: {pp: 2}\n", {"parallel.cuts=3"}).parallel.cuts, List{3});
-  EXPECT_EQ(load(three, {"parallel.cuts=[]"}).parallel.cuts, List{});
-  EXPECT_EQ(load(three, {"parallel.cuts=[ ]"}).parallel.cuts, List{});
-  EXPECT_NE(to_yaml(load(three)).find("\n  cuts: [1, 2]\n"), std::string::npos);
+  EXPECT_EQ(config_of("parallel: {pp: 2}\n", {"parallel.cuts=3"}).parallel.cuts, List{3});
+  EXPECT_EQ(config_of(three, {"parallel.cuts=[]"}).parallel.cuts, List{});
+  EXPECT_EQ(config_of(three, {"parallel.cuts=[ ]"}).parallel.cuts, List{});
+  EXPECT_NE(to_yaml(config_of(three)).find("\n  cuts: [1, 2]\n"), std::string::npos);
   EXPECT_NE(to_yaml(Config{}).find("\n  cuts: []\n"), std::string::npos);
 }
 
@@ -80,7 +77,7 @@ TEST(ConfigLoad, ListsOfItems) {
       "      field: body\n"
       "  stages:\n"
       "    - {from_tokens: 4096, weights: {web: 1, books.txt: 0.5}}\n";
-  const DataConfig d = load(yaml).data;
+  const DataConfig d = config_of(yaml).data;
   ASSERT_EQ(d.sources.size(), 2u);
   EXPECT_EQ(d.sources[0], (SourceConfig{"web", "web/*.jsonl", 3, "text"}));
   EXPECT_EQ(d.sources[1].id(), "books.txt");
@@ -91,40 +88,41 @@ TEST(ConfigLoad, ListsOfItems) {
   EXPECT_EQ((DataStage{.from_step = 0, .from_tokens = 4000, .weights = {}}.first_step(1000)), 5);
 
   // Single keys, one more item, and a fresh list.
-  const DataConfig e = load(yaml, {"data.sources[0].weight=7", "data.sources[2].path=c.txt", "data.stages[0].weights=web:2,c.txt:1"}).data;
+  const DataConfig e =
+      config_of(yaml, {"data.sources[0].weight=7", "data.sources[2].path=c.txt", "data.stages[0].weights=web:2,c.txt:1"}).data;
   ASSERT_EQ(e.sources.size(), 3u);
   EXPECT_EQ(e.sources[0].weight, 7);
   EXPECT_EQ(e.sources[1], d.sources[1]);
   EXPECT_EQ(e.sources[2].path, "c.txt");
   EXPECT_EQ(e.stages[0].weights, (Weights{{"web", 2}, {"c.txt", 1}}));
-  const DataConfig f = load(yaml, {"data.sources=[]", "data.sources[0].path=new.txt", "data.stages=[]"}).data;
+  const DataConfig f = config_of(yaml, {"data.sources=[]", "data.sources[0].path=new.txt", "data.stages=[]"}).data;
   ASSERT_EQ(f.sources.size(), 1u);
   EXPECT_EQ(f.sources[0], (SourceConfig{"", "new.txt", 1, "text"}));
   EXPECT_TRUE(f.stages.empty());
-  EXPECT_EQ(to_json(load(yaml))["data"]["sources"][0]["weight"], 3);
-  EXPECT_EQ(to_json(load(yaml))["data"]["stages"][0]["weights"]["books.txt"], 0.5);
+  EXPECT_EQ(to_json(config_of(yaml))["data"]["sources"][0]["weight"], 3);
+  EXPECT_EQ(to_json(config_of(yaml))["data"]["stages"][0]["weights"]["books.txt"], 0.5);
 }
 
 TEST(ConfigLoad, CommandLineOverFileOverPresetOverDefaults) {
   // The preset stands last in the file and still comes first.
   const std::string yaml = "model:\n  layers: 7\n  init_std: 0.5\n  preset: llama-1b\n";
-  const Config file = load(yaml);
+  const Config file = config_of(yaml);
   EXPECT_EQ(file.model.layers, 7);
   EXPECT_EQ(file.model.init_std, 0.5);
   EXPECT_EQ(file.model.hidden, 2048);
   EXPECT_EQ(file.model.kv_heads, 4);
   EXPECT_EQ(file.train, TrainConfig{});
 
-  const Config both = load(yaml, {"model.layers=9", "train.steps=20", "train.steps=30"});
+  const Config both = config_of(yaml, {"model.layers=9", "train.steps=20", "train.steps=30"});
   EXPECT_EQ(both.model.layers, 9);
   EXPECT_EQ(both.model.init_std, 0.5);
   EXPECT_EQ(both.train.steps, 30);  // the later word
 
-  const Config other = load(yaml, {"model.preset=hlat-70b"});
+  const Config other = config_of(yaml, {"model.preset=hlat-70b"});
   EXPECT_EQ(other.model.preset, "hlat-70b");
   EXPECT_EQ(other.model.hidden, 8192);
   EXPECT_EQ(other.model.layers, 7);
-  EXPECT_EQ(load(yaml, {"model.preset="}).model.hidden, ModelConfig{}.hidden);
+  EXPECT_EQ(config_of(yaml, {"model.preset="}).model.hidden, ModelConfig{}.hidden);
 }
 
 TEST(ConfigLoad, RemembersOrigins) {
@@ -194,8 +192,8 @@ TEST(ConfigPrint, ReadsBackIdentical) {
   EXPECT_EQ(same, 6)
       << "the two lists, of each stage one of the keys that exclude each other, train.epochs, which train.tokens excludes, and "
          "checkpoint.init_from, which resume_from excludes";
-  EXPECT_EQ(load(to_yaml(c)), c);
-  EXPECT_EQ(load(to_yaml(Config{})), Config{});
+  EXPECT_EQ(config_of(to_yaml(c)), c);
+  EXPECT_EQ(config_of(to_yaml(Config{})), Config{});
 }
 
 TEST(ConfigPrint, WordsForZero) {
@@ -206,7 +204,7 @@ TEST(ConfigPrint, WordsForZero) {
 }
 
 TEST(ConfigPrint, JsonHasTypedValues) {
-  const nlohmann::ordered_json json = to_json(load("model: {preset: hlat-70b}\noptim: {lr: 1.5e-4}\n"));
+  const nlohmann::ordered_json json = to_json(config_of("model: {preset: hlat-70b}\noptim: {lr: 1.5e-4}\n"));
   EXPECT_EQ(json["model"]["kv_heads"], 8);
   EXPECT_EQ(json["optim"]["lr"], 1.5e-4);
   EXPECT_EQ(json["run"]["tensorboard"], true);
@@ -214,7 +212,7 @@ TEST(ConfigPrint, JsonHasTypedValues) {
   EXPECT_EQ(json["device"]["threads"], "auto");
   EXPECT_EQ(json["parallel"]["dp"], "auto");
   EXPECT_EQ(json["parallel"]["cuts"], nlohmann::json::array());
-  EXPECT_EQ(to_json(load("parallel: {pp: 2, cuts: [3]}\n"))["parallel"]["cuts"], nlohmann::json({3}));
+  EXPECT_EQ(to_json(config_of("parallel: {pp: 2, cuts: [3]}\n"))["parallel"]["cuts"], nlohmann::json({3}));
   size_t keys = 0;
   for (const auto& section : json) keys += section.size();
   Config any;

@@ -11,9 +11,9 @@
 namespace hlat {
 namespace {
 
-constexpr int64_t kLanes = 4, kT = 24;
+constexpr int64_t kStateLanes = 4, kStateT = 24;
 
-struct Data {
+struct StateData {
   MemorySource web{"web", {.documents = 50}};
   MemorySource books{"books", {.documents = 20, .first_token = 1'000'000}};
   MemorySource code{"code", {.documents = 30, .first_token = 2'000'000}};
@@ -25,16 +25,18 @@ struct Data {
   }
 };
 
-DataIdentity identity() { return {.tokenizer = 77, .eos = 2, .bos = -1, .seed = 4, .validation = 0, .lanes = kLanes, .seq_len = kT}; }
+DataIdentity state_identity() {
+  return {.tokenizer = 77, .eos = 2, .bos = -1, .seed = 4, .validation = 0, .lanes = kStateLanes, .seq_len = kStateT};
+}
 
 // All lanes of a run, stopped and continued as training does it.
 class LaneRun {
  public:
-  explicit LaneRun(const Mixture& mixture, std::optional<DataState> from = {}, const DataIdentity& id = identity())
-      : batches_(id, mixture, {.begin = 0, .count = kLanes}, {}, std::move(from)) {}
+  explicit LaneRun(const Mixture& mixture, std::optional<DataState> from = {}, const DataIdentity& id = state_identity())
+      : batches_(id, mixture, {.begin = 0, .count = kStateLanes}, {}, std::move(from)) {}
 
   std::vector<std::vector<int32_t>> step() {
-    Batch batch(kLanes, kT);
+    Batch batch(kStateLanes, kStateT);
     batches_.read(0, batch);
     return {batch.inputs, batch.targets};
   }
@@ -53,7 +55,7 @@ uint64_t tokens(const DataState& s, const std::string& source, size_t segment) {
 }
 
 TEST(DataState, ReadsBackIdentical) {
-  const Data d;
+  const StateData d;
   LaneRun run(d.mix({&d.web, &d.books}, {{1, {2, 1}}, {6, {1, 0}}}));
   for (int step = 0; step < 10; ++step) {
     const DataState s = run.state();
@@ -67,7 +69,7 @@ TEST(DataState, ReadsBackIdentical) {
 }
 
 TEST(DataState, AStoppedRunGoesOnAtEveryStep) {
-  const Data d;
+  const StateData d;
   // Segments begin at 4 and 8, so that stops lie before, on and after their borders.
   const Mixture mixture = d.mix({&d.web, &d.books, &d.code}, {{1, {2, 1, 0}}, {4, {0, 1, 2}}, {8, {1, 1, 1}}});
   LaneRun whole(mixture);
@@ -81,7 +83,7 @@ TEST(DataState, AStoppedRunGoesOnAtEveryStep) {
 }
 
 TEST(DataState, TheStartIsAPositionToo) {
-  const Data d;
+  const StateData d;
   const Mixture mixture = d.mix({&d.web, &d.books}, {{1, {2, 1}}, {3, {1, 2}}});
   LaneRun whole(mixture);
   const DataState start = DataState::parse(whole.state().save());
@@ -97,7 +99,7 @@ TEST(DataState, TheStartIsAPositionToo) {
 }
 
 TEST(DataState, ChangedWeightsBeginASegmentThatIsCountedOnItsOwn) {
-  const Data d;
+  const StateData d;
   LaneRun first(d.mix({&d.web, &d.books}, {{1, {1, 1}}}));
   for (int i = 0; i < 5; ++i) first.step();
   LaneRun second(d.mix({&d.web, &d.books}, {{1, {1, 0}}}), first.state());
@@ -106,13 +108,13 @@ TEST(DataState, ChangedWeightsBeginASegmentThatIsCountedOnItsOwn) {
   ASSERT_EQ(s.segments.size(), 2u);
   EXPECT_EQ(s.segments[1].from_step, 6);
   EXPECT_EQ(s.segments[1].weights, (std::vector<double>{1, 0}));
-  EXPECT_EQ(tokens(s, "web", 0) + tokens(s, "books", 0), 5u * kLanes * kT);
-  EXPECT_EQ(tokens(s, "web", 1) + tokens(s, "books", 1), 7u * kLanes * kT);
+  EXPECT_EQ(tokens(s, "web", 0) + tokens(s, "books", 0), 5u * kStateLanes * kStateT);
+  EXPECT_EQ(tokens(s, "web", 1) + tokens(s, "books", 1), 7u * kStateLanes * kStateT);
   EXPECT_EQ(tokens(s, "books", 1), 0u) << "not even the rest of documents that were under way";
 }
 
 TEST(DataState, SourcesMayComeAndGoAndComeBack) {
-  const Data d;
+  const StateData d;
   LaneRun first(d.mix({&d.web, &d.books}, {{1, {1, 1}}}));
   for (int i = 0; i < 5; ++i) first.step();
   const DataState a = first.state();
@@ -124,7 +126,7 @@ TEST(DataState, SourcesMayComeAndGoAndComeBack) {
   EXPECT_EQ(b.sources.size(), 3u);
   EXPECT_EQ(tokens(b, "books", 0), tokens(a, "books", 0)) << "what was served stays counted";
   EXPECT_EQ(tokens(b, "books", 1), 0u);
-  EXPECT_EQ(tokens(b, "web", 1) + tokens(b, "code", 1), 5u * kLanes * kT);
+  EXPECT_EQ(tokens(b, "web", 1) + tokens(b, "code", 1), 5u * kStateLanes * kStateT);
   LaneRun third(d.mix({&d.web, &d.books, &d.code}, {{1, {1, 1, 1}}}), b);
   third.step();
   const DataState c = third.state();
@@ -132,20 +134,20 @@ TEST(DataState, SourcesMayComeAndGoAndComeBack) {
   EXPECT_EQ(c.sources.size(), 3u);
   EXPECT_EQ(tokens(c, "books", 0), tokens(a, "books", 0));
   // Positions go on where they were: no document of the first part comes again.
-  for (size_t l = 0; l < kLanes; ++l) {
+  for (size_t l = 0; l < kStateLanes; ++l) {
     EXPECT_GE(c.lanes[l].cursors[1].read(), a.lanes[l].cursors[1].read());
-    EXPECT_LE(c.lanes[l].cursors[1].read(), a.lanes[l].cursors[1].read() + kT + 2) << "a row more, and ends of documents";
+    EXPECT_LE(c.lanes[l].cursors[1].read(), a.lanes[l].cursors[1].read() + kStateT + 2) << "a row more, and ends of documents";
   }
 }
 
 TEST(DataState, WhatDiffersIsNamed) {
-  const Data d;
+  const StateData d;
   const Mixture mixture = d.mix({&d.web, &d.books}, {{1, {1, 1}}});
   LaneRun run(mixture);
   run.step();
   const DataState s = run.state();
   const auto with = [&](const auto& edit) {
-    DataIdentity other = identity();
+    DataIdentity other = state_identity();
     edit(other);
     return message_of([&] { LaneRun(mixture, s, other); });
   };
@@ -164,7 +166,7 @@ TEST(DataState, WhatDiffersIsNamed) {
 }
 
 TEST(DataState, DamageIsFound) {
-  const Data d;
+  const StateData d;
   LaneRun run(d.mix({&d.web}, {{1, {1}}}));
   run.step();
   const std::string good = run.state().save();
@@ -187,7 +189,7 @@ TEST(DataState, AnOldVersionIsRefusedByName) {
 }
 
 TEST(DataState, JoinsTheSharesOfRanks) {
-  const Data d;
+  const StateData d;
   LaneRun run(d.mix({&d.web}, {{1, {1}}}));
   run.step();
   const DataState whole = run.state();
@@ -203,7 +205,7 @@ TEST(DataState, JoinsTheSharesOfRanks) {
 }
 
 TEST(DataState, SharesThatDoNotFitAreABug) {
-  const Data d;
+  const StateData d;
   LaneRun run(d.mix({&d.web}, {{1, {1}}}));
   run.step();
   const DataState before = run.state();

@@ -10,7 +10,7 @@
 namespace hlat {
 namespace {
 
-constexpr int64_t kRows = 8, kT = 32;
+constexpr int64_t kHeldOutRows = 8, kHeldOutT = 32;
 
 class HeldOutTest : public testing::Test {
  protected:
@@ -22,7 +22,7 @@ class HeldOutTest : public testing::Test {
     config.data.sources = {{"a", dir.path("a.jsonl"), 1, "text"}};
     config.data.validation = 0.3;
     config.model.vocab = 4096;
-    config.train.seq_len = kT;
+    config.train.seq_len = kHeldOutT;
     config.train.global_batch = 4;
   }
   test::TempDir dir;
@@ -31,15 +31,15 @@ class HeldOutTest : public testing::Test {
 
 TEST_F(HeldOutTest, RowsAndBytesDoNotDependOnTheRanks) {
   const Dataset data(config, 1);
-  HeldOutRows whole(data, data.validation_sets()[0], kRows, {.begin = 0, .count = kRows});
-  Batch all(kRows, kT), two(2, kT);
+  HeldOutRows whole(data, data.validation_sets()[0], kHeldOutRows, {.begin = 0, .count = kHeldOutRows});
+  Batch all(kHeldOutRows, kHeldOutT), two(2, kHeldOutT);
   whole.read(0, all);
   for (const int64_t dp : {1, 2, 4}) {
     std::vector<int32_t> inputs, targets;
     size_t bytes = 0;
     for (int64_t r = 0; r < dp; ++r) {
-      HeldOutRows own(data, data.validation_sets()[0], kRows, part_of(kRows, r, dp));
-      EXPECT_EQ(own.rows(), kRows / dp);
+      HeldOutRows own(data, data.validation_sets()[0], kHeldOutRows, part_of(kHeldOutRows, r, dp));
+      EXPECT_EQ(own.rows(), kHeldOutRows / dp);
       for (int64_t first = 0; first < own.rows(); first += 2) {
         own.read(first, two);
         inputs.insert(inputs.end(), two.inputs.begin(), two.inputs.end());
@@ -60,11 +60,11 @@ TEST_F(HeldOutTest, RowsAndBytesDoNotDependOnTheRanks) {
 TEST_F(HeldOutTest, BytesAreThoseOfTheTextBehindTheTargets) {
   const Dataset data(config, 1);
   const FileSource& source = *data.files()[0];
-  Lanes lanes(data.validation_sets()[0].mixture, kRows, kT);
+  Lanes lanes(data.validation_sets()[0].mixture, kHeldOutRows, kHeldOutT);
   Readers readers(data.validation_sets()[0].mixture);
   size_t expected = 0;
-  for (int64_t r = 0; r < kRows; ++r) {
-    std::vector<int32_t> row(kT + 1);
+  for (int64_t r = 0; r < kHeldOutRows; ++r) {
+    std::vector<int32_t> row(kHeldOutT + 1);
     std::vector<RowPart> parts;
     lanes.read_row(r, readers, row.data(), &parts);
     for (const RowPart& p : parts) {
@@ -78,17 +78,17 @@ TEST_F(HeldOutTest, BytesAreThoseOfTheTextBehindTheTargets) {
     }
     expected -= data.tokenizer().decode(std::span(row).first(1)).size();  // no target
   }
-  EXPECT_EQ(HeldOutRows(data, data.validation_sets()[0], kRows, {.begin = 0, .count = kRows}).target_bytes(), expected);
+  EXPECT_EQ(HeldOutRows(data, data.validation_sets()[0], kHeldOutRows, {.begin = 0, .count = kHeldOutRows}).target_bytes(), expected);
 }
 
 TEST_F(HeldOutTest, WrongUseIsRefused) {
   const Dataset data(config, 1);
-  HeldOutRows rows(data, data.validation_sets()[0], kRows, {.begin = 2, .count = 2});
-  Batch one(1, kT), longer(1, kT + 1);
+  HeldOutRows rows(data, data.validation_sets()[0], kHeldOutRows, {.begin = 2, .count = 2});
+  Batch one(1, kHeldOutT), longer(1, kHeldOutT + 1);
   EXPECT_THROW(rows.read(2, one), CheckFailed);
   EXPECT_THROW(rows.read(-1, one), CheckFailed);
   EXPECT_THROW(rows.read(0, longer), CheckFailed);
-  EXPECT_THROW(HeldOutRows(data, data.validation_sets()[0], kRows, {.begin = 7, .count = 2}), CheckFailed);
+  EXPECT_THROW(HeldOutRows(data, data.validation_sets()[0], kHeldOutRows, {.begin = 7, .count = 2}), CheckFailed);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace hlat {
 namespace {
 
-constexpr int64_t kT = 16;
+constexpr int64_t kLaneT = 16;
 
 // The stream of a lane of `single_source(source)`: its shares of the epochs, one after the other.
 std::vector<int32_t> stream_of(const MemorySource& source, const Mixture& mixture, uint64_t lane, uint64_t lanes, size_t length) {
@@ -50,17 +50,17 @@ TEST(Lanes, RowsConcatenateToTheLanesDocuments) {
         const MemorySource source("numbers", {.documents = documents, .piece = piece});
         Mixture mixture = single_source(source, 9);
         mixture.validation = validation;
-        Lanes lanes(mixture, kLanes, kT);
+        Lanes lanes(mixture, kLanes, kLaneT);
         RowReader reader(lanes);
         for (int64_t l = 0; l < kLanes; ++l) {
-          const std::vector<int32_t> stream = stream_of(source, mixture, l, kLanes, kRows * kT + 1);
+          const std::vector<int32_t> stream = stream_of(source, mixture, l, kLanes, kRows * kLaneT + 1);
           for (int64_t r = 0; r < kRows; ++r) {
-            const std::vector<int32_t> expected(stream.begin() + r * kT, stream.begin() + (r + 1) * kT + 1);
+            const std::vector<int32_t> expected(stream.begin() + r * kLaneT, stream.begin() + (r + 1) * kLaneT + 1);
             ASSERT_EQ(reader.next(l), expected) << documents << " " << piece << " lane " << l << " row " << r;
           }
           const LaneState& s = lanes.state(l);
           EXPECT_EQ(s.rows, static_cast<uint64_t>(kRows));
-          EXPECT_EQ(s.counts.at(0).tokens, static_cast<uint64_t>(kRows * kT)) << "what the rows hold is what the ledger counts";
+          EXPECT_EQ(s.counts.at(0).tokens, static_cast<uint64_t>(kRows * kLaneT)) << "what the rows hold is what the ledger counts";
         }
       }
 }
@@ -123,10 +123,10 @@ TEST(Lanes, NoRowRepeatsAnotherWhileUnreadTextIsLeft) {
   for (const Case& c : {Case{1, 990, 8}, Case{10, 900, 64}, Case{3, 950, 16}}) {
     const MemorySource source("numbers", {.documents = c.documents, .piece = 100, .fixed = c.length});
     const Mixture mixture = single_source(source, 7);
-    Lanes lanes(mixture, c.lanes, kT);
+    Lanes lanes(mixture, c.lanes, kLaneT);
     RowReader reader(lanes);
     std::set<int32_t> targets;
-    const int64_t steps = static_cast<int64_t>(c.documents * c.length) / (c.lanes * kT) - 1;
+    const int64_t steps = static_cast<int64_t>(c.documents * c.length) / (c.lanes * kLaneT) - 1;
     ASSERT_GT(steps, 3);
     for (int64_t step = 0; step < steps; ++step)
       for (int64_t l = 0; l < c.lanes; ++l) {
@@ -181,7 +181,7 @@ TEST(Lanes, RestoredPositionContinuesExactly) {
 TEST(Lanes, FloorIsTheSurprisalOfTheTargets) {
   const MemorySource known("known", {.surprisals = true}), unknown("unknown", {});
   const Mixture a = single_source(known), b = single_source(unknown);
-  Lanes lanes(a, 2, kT);
+  Lanes lanes(a, 2, kLaneT);
   RowReader reader(lanes);
   for (int step = 0; step < 5; ++step) {
     const std::vector<int32_t> row = reader.next(1);
@@ -190,7 +190,7 @@ TEST(Lanes, FloorIsTheSurprisalOfTheTargets) {
     ASSERT_TRUE(reader.surprisal);
     EXPECT_NEAR(*reader.surprisal, sum, 1e-9);
   }
-  Lanes silent(b, 2, kT);
+  Lanes silent(b, 2, kLaneT);
   RowReader quiet(silent);
   quiet.next(0);
   EXPECT_FALSE(quiet.surprisal);
@@ -244,12 +244,12 @@ TEST(Lanes, CountsTheSameContentInOneRow) {
 TEST(Lanes, WrongUseAndForeignPositionsAreRefused) {
   const MemorySource source("numbers", {});
   const Mixture mixture = single_source(source);
-  Lanes lanes(mixture, 2, kT);
+  Lanes lanes(mixture, 2, kLaneT);
   RowReader reader(lanes);
   EXPECT_THROW(reader.next(2), CheckFailed);
   EXPECT_THROW(reader.next(-1), CheckFailed);
   EXPECT_THROW(lanes.restore(0, LaneState{}), CheckFailed) << "no sources";
-  EXPECT_THROW(Lanes(mixture, 0, kT), CheckFailed);
+  EXPECT_THROW(Lanes(mixture, 0, kLaneT), CheckFailed);
   lanes.restore(0, {.rows = 1, .repeats = 0, .cursors = {{.position = 0, .offset = 1000}}, .counts = {{1, 16}}});
   EXPECT_THROW(reader.next(0), Error);
   lanes.restore(1, {.rows = 1, .repeats = 0, .cursors = {{.position = 0, .offset = 1}}, .counts = {{1, 16}}});

@@ -14,10 +14,10 @@
 namespace hlat {
 namespace {
 
-constexpr int64_t kLanes = 8, kT = 24;
+constexpr int64_t kLoaderLanes = 8, kLoaderT = 24;
 constexpr int kSteps = 12;
 
-struct Data {
+struct LoaderData {
   MemorySource web{"web", {.documents = 50}};
   MemorySource books{"books", {.documents = 20, .first_token = 1'000'000, .longest = 200}};
   Mixture mixture = {.sources = {&web, &books},
@@ -27,7 +27,9 @@ struct Data {
                      .validation = 0.1};
 };
 
-DataIdentity identity() { return {.tokenizer = 1, .eos = 2, .bos = -1, .seed = 4, .validation = 0.1, .lanes = kLanes, .seq_len = kT}; }
+DataIdentity loader_identity() {
+  return {.tokenizer = 1, .eos = 2, .bos = -1, .seed = 4, .validation = 0.1, .lanes = kLoaderLanes, .seq_len = kLoaderT};
+}
 
 // A global batch.
 struct Rows {
@@ -41,34 +43,34 @@ struct Rows {
 
 // What plain reading gives, step by step.
 std::vector<Rows> reference(const Mixture& mixture) {
-  Lanes lanes(mixture, kLanes, kT);
+  Lanes lanes(mixture, kLoaderLanes, kLoaderT);
   RowReader reader(lanes);
   std::vector<Rows> batches(kSteps);
   for (Rows& b : batches)
-    for (int64_t l = 0; l < kLanes; ++l) {
+    for (int64_t l = 0; l < kLoaderLanes; ++l) {
       const std::vector<int32_t> row = reader.next(l);
       b.add({row.begin(), row.end() - 1}, {row.begin() + 1, row.end()});
     }
   return batches;
 }
 
-struct Shape {
+struct RanksShape {
   int64_t dp = 1;
   int workers = 1;
   int64_t micro = 1;  // rows of a micro-batch
   int64_t prefetch = 2;
 };
 
-// Data-parallel ranks, each with its own batches.
+// LoaderData-parallel ranks, each with its own batches.
 class Ranks {
  public:
-  Ranks(const Mixture& mixture, const Shape& shape, const std::optional<DataState>& from = {}) : batch_(shape.micro, kT) {
+  Ranks(const Mixture& mixture, const RanksShape& shape, const std::optional<DataState>& from = {}) : batch_(shape.micro, kLoaderT) {
     for (int64_t r = 0; r < shape.dp; ++r)
-      ranks_.push_back(std::make_unique<TrainBatches>(identity(), mixture, part_of(kLanes, r, shape.dp),
+      ranks_.push_back(std::make_unique<TrainBatches>(loader_identity(), mixture, part_of(kLoaderLanes, r, shape.dp),
                                                       LoaderOptions{.workers = shape.workers, .prefetch = shape.prefetch}, from));
   }
   Rows step() {
-    const int64_t share = kLanes / static_cast<int64_t>(ranks_.size());
+    const int64_t share = kLoaderLanes / static_cast<int64_t>(ranks_.size());
     Rows rows;
     for (const auto& batches : ranks_)
       for (int64_t first = 0; first < share; first += batch_.rows) {
@@ -89,7 +91,7 @@ class Ranks {
 };
 
 TEST(Loader, BatchesDoNotDependOnRanksOrWorkers) {
-  const Data d;
+  const LoaderData d;
   const std::vector<Rows> expected = reference(d.mixture);
   for (const int64_t dp : {1, 2, 4, 8})
     for (const int workers : {1, 8})
@@ -102,25 +104,25 @@ TEST(Loader, BatchesDoNotDependOnRanksOrWorkers) {
 
 // Stops lie inside both stages of the mixture and at their border.
 TEST(Loader, AStopAtEveryStepWithOtherRanksAndMicroBatchesChangesNothing) {
-  const Data d;
+  const LoaderData d;
   const std::vector<Rows> expected = reference(d.mixture);
   const std::vector<int64_t> dp = {1, 8, 2, 4};
-  auto ranks = std::make_unique<Ranks>(d.mixture, Shape{.dp = 2, .workers = 2, .micro = 2});
-  Ranks whole(d.mixture, {.micro = kLanes});
+  auto ranks = std::make_unique<Ranks>(d.mixture, RanksShape{.dp = 2, .workers = 2, .micro = 2});
+  Ranks whole(d.mixture, {.micro = kLoaderLanes});
   for (int step = 0; step < kSteps; ++step) {
     ASSERT_EQ(ranks->step(), expected[static_cast<size_t>(step)]) << step;
     whole.step();
     const DataState state = ranks->state();
     EXPECT_EQ(state, whole.state()) << "the position is that of what was served, whatever lies ready";
     ranks.reset();
-    const int64_t next_dp = dp[static_cast<size_t>(step) % 4], micro = step % 2 == 0 ? kLanes / next_dp : 1;
-    ranks =
-        std::make_unique<Ranks>(d.mixture, Shape{.dp = next_dp, .workers = 1 + step % 3, .micro = micro}, DataState::parse(state.save()));
+    const int64_t next_dp = dp[static_cast<size_t>(step) % 4], micro = step % 2 == 0 ? kLoaderLanes / next_dp : 1;
+    ranks = std::make_unique<Ranks>(d.mixture, RanksShape{.dp = next_dp, .workers = 1 + step % 3, .micro = micro},
+                                    DataState::parse(state.save()));
   }
 }
 
 TEST(Loader, TheLedgerIsWhatTheRowsHeld) {
-  const Data d;
+  const LoaderData d;
   Ranks ranks(d.mixture, {.dp = 4, .workers = 3});
   std::vector<uint64_t> served(2);
   for (int step = 1; step <= kSteps; ++step) {
@@ -130,7 +132,7 @@ TEST(Loader, TheLedgerIsWhatTheRowsHeld) {
     for (const LaneState& l : s.lanes)
       for (size_t i = 0; i < l.counts.size(); ++i) counted[i % 2] += l.counts[i].tokens;
     ASSERT_EQ(counted, served) << step;
-    ASSERT_EQ(counted[0] + counted[1], static_cast<uint64_t>(step * kLanes * kT));
+    ASSERT_EQ(counted[0] + counted[1], static_cast<uint64_t>(step * kLoaderLanes * kLoaderT));
   }
 }
 
@@ -180,15 +182,15 @@ TEST(Loader, EndsInAnyState) {
 }
 
 TEST(Loader, WrongUseIsRefused) {
-  const Data d;
-  Loader loader(Lanes(d.mixture, kLanes, kT), {.begin = 2, .count = 2}, {});
-  Batch one(1, kT), two(2, kT), longer(1, kT + 1);
+  const LoaderData d;
+  Loader loader(Lanes(d.mixture, kLoaderLanes, kLoaderT), {.begin = 2, .count = 2}, {});
+  Batch one(1, kLoaderT), two(2, kLoaderT), longer(1, kLoaderT + 1);
   EXPECT_THROW(loader.fill(-1, one), CheckFailed);
   EXPECT_THROW(loader.fill(2, one), CheckFailed) << "rows are counted from the rank's own";
   EXPECT_THROW(loader.fill(1, two), CheckFailed);
   EXPECT_THROW(loader.fill(0, longer), CheckFailed);
-  EXPECT_THROW(Loader(Lanes(d.mixture, kLanes, kT), {.begin = 7, .count = 2}, {}), CheckFailed);
-  EXPECT_THROW(Loader(Lanes(d.mixture, kLanes, kT), {.begin = 0, .count = 2}, {.workers = 0}), CheckFailed);
+  EXPECT_THROW(Loader(Lanes(d.mixture, kLoaderLanes, kLoaderT), {.begin = 7, .count = 2}, {}), CheckFailed);
+  EXPECT_THROW(Loader(Lanes(d.mixture, kLoaderLanes, kLoaderT), {.begin = 0, .count = 2}, {.workers = 0}), CheckFailed);
 }
 
 }  // namespace

@@ -10,26 +10,28 @@
 namespace hlat {
 namespace {
 
-constexpr int64_t kLanes = 4, kT = 16;
+constexpr int64_t kBatchLanes = 4, kBatchT = 16;
 
-DataIdentity identity() { return {.tokenizer = 1, .eos = 2, .bos = -1, .seed = 0, .validation = 0, .lanes = kLanes, .seq_len = kT}; }
+DataIdentity batches_identity() {
+  return {.tokenizer = 1, .eos = 2, .bos = -1, .seed = 0, .validation = 0, .lanes = kBatchLanes, .seq_len = kBatchT};
+}
 
 TEST(TrainBatches, EntropyIsTheMeanSurprisalOfTheBatch) {
   const MemorySource known("known", {.surprisals = true}), unknown("unknown", {.first_token = 1'000'000});
-  TrainBatches batches(identity(), single_source(known), part_of(kLanes, 1, 2), {});
-  Batch batch(2, kT);
+  TrainBatches batches(batches_identity(), single_source(known), part_of(kBatchLanes, 1, 2), {});
+  Batch batch(2, kBatchT);
   EXPECT_FALSE(batches.entropy()) << "nothing is read yet";
   for (int step = 0; step < 5; ++step) {
     batches.read(0, batch);
     ASSERT_TRUE(batches.entropy());
-    EXPECT_NEAR(*batches.entropy(), 0.5 * std::accumulate(batch.targets.begin(), batch.targets.end(), 0.0) / (2 * kT), 1e-9);
+    EXPECT_NEAR(*batches.entropy(), 0.5 * std::accumulate(batch.targets.begin(), batch.targets.end(), 0.0) / (2 * kBatchT), 1e-9);
   }
   Mixture mixed = single_source(known);
   mixed.sources.push_back(&unknown), mixed.names.push_back("unknown");
   mixed.segments = {{1, {0.5, 0.5}}};
   for (const Mixture& m : {single_source(unknown), mixed}) {
-    TrainBatches silent(identity(), m, {.begin = 0, .count = kLanes}, {});
-    Batch all(kLanes, kT);
+    TrainBatches silent(batches_identity(), m, {.begin = 0, .count = kBatchLanes}, {});
+    Batch all(kBatchLanes, kBatchT);
     silent.read(0, all);
     EXPECT_FALSE(silent.entropy()) << "a part of the text is from an unknown source";
   }
@@ -40,11 +42,11 @@ TEST(TrainBatches, TheEmbeddedCorpusKnowsItsFloor) {
   config.data.embedded = true;
   config.model.vocab = 4096;
   config.train.seq_len = 64;
-  config.train.global_batch = kLanes;
+  config.train.global_batch = kBatchLanes;
   const Dataset data(config, 1);
   ASSERT_TRUE(data.floor());
-  TrainBatches batches(data, {.begin = 0, .count = kLanes});
-  Batch batch(kLanes, 64);
+  TrainBatches batches(data, {.begin = 0, .count = kBatchLanes});
+  Batch batch(kBatchLanes, 64);
   batches.read(0, batch);
   ASSERT_TRUE(batches.entropy());
   EXPECT_NEAR(*batches.entropy(), *data.floor(), 0.5);
@@ -53,9 +55,10 @@ TEST(TrainBatches, TheEmbeddedCorpusKnowsItsFloor) {
 TEST(TrainBatches, TheLedgerSumsOverRanks) {
   const MemorySource source("web", {});
   const Mixture mixture = single_source(source);
-  TrainBatches whole(identity(), mixture, {.begin = 0, .count = kLanes}, {});
-  TrainBatches first(identity(), mixture, part_of(kLanes, 0, 2), {}), second(identity(), mixture, part_of(kLanes, 1, 2), {});
-  Batch all(kLanes, kT), half(kLanes / 2, kT);
+  TrainBatches whole(batches_identity(), mixture, {.begin = 0, .count = kBatchLanes}, {});
+  TrainBatches first(batches_identity(), mixture, part_of(kBatchLanes, 0, 2), {}),
+      second(batches_identity(), mixture, part_of(kBatchLanes, 1, 2), {});
+  Batch all(kBatchLanes, kBatchT), half(kBatchLanes / 2, kBatchT);
   for (int step = 0; step < 7; ++step) whole.read(0, all), first.read(0, half), second.read(0, half);
   std::vector<double> sums;
   second.ledger([&](double v) { return sums.push_back(v), v; });
@@ -63,8 +66,8 @@ TEST(TrainBatches, TheLedgerSumsOverRanks) {
   const Ledger joined = first.ledger([&](double v) { return v + sums[call++]; });
   EXPECT_EQ(call, sums.size());
   EXPECT_EQ(ledger_text(joined), ledger_text(whole.ledger([](double v) { return v; })));
-  EXPECT_EQ(joined.tokens(), 7u * kLanes * kT);
-  EXPECT_GE(whole.rows_read(), 7u * kLanes);
+  EXPECT_EQ(joined.tokens(), 7u * kBatchLanes * kBatchT);
+  EXPECT_GE(whole.rows_read(), 7u * kBatchLanes);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace hlat::test {
 namespace {
 
-Job::Words endless(const Job::Words& more = {}) {
+Job::Words endless_without_saves(const Job::Words& more = {}) {
   Job::Words words = {"train.steps=1000000", "checkpoint.every=0", "checkpoint.at_end=false"};  // what saves: save_signals_test.cc
   words.insert(words.end(), more.begin(), more.end());
   return tiny_run(words);
@@ -16,7 +16,7 @@ Job::Words endless(const Job::Words& more = {}) {
 
 TEST(Ends, AFirstSignalEndsTheRunAfterAStepAndIsRecorded) {
   for (const auto& [signal, name] : std::map<int, std::string>{{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}}) {
-    Job job(0, endless());
+    Job job(0, endless_without_saves());
     job.await_step(2);
     kill(job.pid(), signal);
     const RunResult r = job.wait();
@@ -35,7 +35,7 @@ TEST(Ends, AFirstSignalEndsTheRunAfterAStepAndIsRecorded) {
 }
 
 TEST(Ends, ASecondSignalEndsItAtOnce) {
-  Job job(0, endless());
+  Job job(0, endless_without_saves());
   job.await_step(1);
   kill(job.pid(), SIGSTOP);  // both are there before it looks at the first
   kill(job.pid(), SIGTERM);
@@ -49,7 +49,7 @@ TEST(Ends, ASecondSignalEndsItAtOnce) {
 }
 
 TEST(Ends, ASignalToOneRankEndsAllAfterTheSameStep) {
-  Job job(4, endless({"parallel.tp=2"}), {"--bind-to", "none"});
+  Job job(4, endless_without_saves({"parallel.tp=2"}), {"--bind-to", "none"});
   job.await_step(2);
   kill(job.ranks().at(3), SIGTERM);
   const RunResult r = job.wait();
@@ -59,7 +59,7 @@ TEST(Ends, ASignalToOneRankEndsAllAfterTheSameStep) {
 }
 
 TEST(Ends, MpirunsOwnEndIsRecorded) {
-  Job job(2, endless(), {"--bind-to", "none"});
+  Job job(2, endless_without_saves(), {"--bind-to", "none"});
   job.await_step(2);
   kill(job.pid(), SIGTERM);
   job.wait();

@@ -12,7 +12,7 @@
 namespace hlat::test {
 namespace {
 
-constexpr int64_t kSteps = 14;
+constexpr int64_t kWholeSteps = 14;
 
 int kills_of(int share_of_five, int otherwise) {
   const char* all = std::getenv("HLAT_KILLS");
@@ -31,11 +31,11 @@ class Killing {
  public:
   Killing(int ranks, const Job::Words& layout, uint64_t seed) : ranks_(ranks), words_(layout), random_(seed) {
     for (const char* word : {"checkpoint.every=2", "checkpoint.keep=2", "train.global_batch=16"}) words_.emplace_back(word);
-    words_.push_back("train.steps=" + std::to_string(kSteps));
+    words_.push_back("train.steps=" + std::to_string(kWholeSteps));
     const SavingRun whole(ranks_, words_);
     const RunResult r = whole.run();
     if (r.exit_code != 0) throw std::runtime_error("the uninterrupted run failed: " + r.err);
-    content_ = whole.content(kSteps);
+    content_ = whole.content(kWholeSteps);
     losses_ = whole.losses();
     run_s_ = nlohmann::json::parse(r.out)["seconds"];
   }
@@ -70,11 +70,12 @@ class Killing {
 
   // Sends the signal; false: it ended before.
   bool strike(const SavingRun& run, const Job& job, const Instant& at, int64_t after) {
-    const double whole = run_s_ * static_cast<double>(kSteps - after) / kSteps;
-    const bool running = at.from_start || within(120, [&] {
-                           const auto lines = run.metrics();
-                           return (!lines.empty() && lines.back()["step"] > after) || kill(job.pid(), 0) != 0 || run.latest() == kSteps;
-                         });
+    const double whole = run_s_ * static_cast<double>(kWholeSteps - after) / kWholeSteps;
+    const bool running =
+        at.from_start || within(120, [&] {
+          const auto lines = run.metrics();
+          return (!lines.empty() && lines.back()["step"] > after) || kill(job.pid(), 0) != 0 || run.latest() == kWholeSteps;
+        });
     if (!running) return false;
     std::this_thread::sleep_for(std::chrono::duration<double>(whole * below(1000) / 1000.0));
     if (ranks_ == 0) return kill(job.pid(), at.signal) == 0;
@@ -116,13 +117,13 @@ class Killing {
         continue;
       }
       ASSERT_EQ(r.exit_code, 0) << r.err;
-      if (after < kSteps) {
+      if (after < kWholeSteps) {
         EXPECT_EQ(nlohmann::json::parse(r.out)["first_step"], after + 1);
       }
       break;
     }
     EXPECT_EQ(run.losses(), losses_);
-    EXPECT_EQ(run.content(kSteps) == content_, true) << "the final state is not that of the uninterrupted run";
+    EXPECT_EQ(run.content(kWholeSteps) == content_, true) << "the final state is not that of the uninterrupted run";
   }
 
   int ranks_;

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-SavingRun::Words endless(const SavingRun::Words& more = {}) {
+SavingRun::Words endless_saving(const SavingRun::Words& more = {}) {
   SavingRun::Words words = {"train.steps=1000000", "optim.schedule_steps=1000000", "checkpoint.keep=100"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
@@ -35,7 +35,7 @@ void expect_saved_and_resumable(const SavingRun& run) {
 
 TEST(SaveSignals, PreemptionSavesAndHasItsOwnExitCode) {
   for (const int signal : {SIGTERM, SIGUSR1}) {
-    const SavingRun run(0, endless());
+    const SavingRun run(0, endless_saving());
     const std::unique_ptr<Job> job = run.start();
     run.await_step(3);
     kill(job->pid(), signal);
@@ -47,7 +47,7 @@ TEST(SaveSignals, PreemptionSavesAndHasItsOwnExitCode) {
 }
 
 TEST(SaveSignals, CtrlCSavesAndEndsAsAShellExpects) {
-  const SavingRun run(0, endless());
+  const SavingRun run(0, endless_saving());
   const std::unique_ptr<Job> job = run.start();
   run.await_step(3);
   kill(job->pid(), SIGINT);
@@ -57,7 +57,7 @@ TEST(SaveSignals, CtrlCSavesAndEndsAsAShellExpects) {
 }
 
 TEST(SaveSignals, ASecondSignalEndsItAtOnceWhateverTheDiskDoes) {
-  const SavingRun run(0, endless());
+  const SavingRun run(0, endless_saving());
   const std::unique_ptr<Job> job = run.start(IoFault{.action = "hang", .call = "fsync"});
   run.await_step(3);
   kill(job->pid(), SIGTERM);
@@ -71,7 +71,7 @@ TEST(SaveSignals, ASecondSignalEndsItAtOnceWhateverTheDiskDoes) {
 }
 
 TEST(SaveSignals, ARunThatIsNotSavedInTimeSaysSo) {
-  const SavingRun run(0, endless({"checkpoint.grace_s=2", "checkpoint.every=2"}));
+  const SavingRun run(0, endless_saving({"checkpoint.grace_s=2", "checkpoint.every=2"}));
   const std::unique_ptr<Job> job = run.start(IoFault{.action = "hang", .call = "fsync", .at = 6});
   ASSERT_TRUE(within(60, [&] { return run.struck(); }));
   const int64_t last = run.latest();
@@ -85,7 +85,7 @@ TEST(SaveSignals, ARunThatIsNotSavedInTimeSaysSo) {
 }
 
 TEST(SaveSignals, ASaveUnderWayIsFinishedAndNotBegunAgain) {
-  const SavingRun run(0, endless({"checkpoint.every=4"}));
+  const SavingRun run(0, endless_saving({"checkpoint.every=4"}));
   const std::unique_ptr<Job> job = run.start(IoFault{.action = "sleep", .call = "write", .ms = 700});
   ASSERT_TRUE(within(60, [&] { return fs::exists(run.checkpoints() + "/step_4.tmp"); }));
   kill(job->pid(), SIGTERM);
@@ -101,7 +101,7 @@ TEST(SaveSignals, ASaveUnderWayIsFinishedAndNotBegunAgain) {
 
 TEST(SaveSignals, OneOfFourRanksIsEnough) {
   for (const auto& [signal, code] : std::map<int, int>{{SIGUSR1, 6}, {SIGINT, 128 + SIGINT}}) {
-    const SavingRun run(4, endless({"parallel.tp=2"}));
+    const SavingRun run(4, endless_saving({"parallel.tp=2"}));
     const std::unique_ptr<Job> job = run.start();
     run.await_step(2);
     kill(job->ranks().at(3), signal);
@@ -113,7 +113,7 @@ TEST(SaveSignals, OneOfFourRanksIsEnough) {
 
 TEST(SaveSignals, MpirunHandsOnSigusr1AndWaitsAsToldAfterSigterm) {
   for (const int signal : {SIGUSR1, SIGTERM}) {
-    const SavingRun run(2, endless());
+    const SavingRun run(2, endless_saving());
     const std::unique_ptr<Job> job = run.start({}, {"--mca", "odls_base_sigkill_timeout", "4"});
     run.await_step(2);
     kill(job->pid(), signal);

@@ -33,10 +33,10 @@ TEST(CliCkptHf, ExportOfAnImportAsJson) {
   EXPECT_EQ(nlohmann::json::parse(in.out)["checkpoint"], dir.path("in/step_0"));
   const RunResult out = run_binary({"ckpt", "export", dir.path("in"), dir.path("out"), "--dtype", "f32", "--shard-size", "16KB", "--json"});
   ASSERT_EQ(out.exit_code, 0) << out.err;
-  const auto json = nlohmann::json::parse(out.out);
-  EXPECT_GT(json["weight_files"].size(), 1u);
-  EXPECT_EQ(json["notes"], nlohmann::json{"there is no tokenizer to export: the run named none"});
-  for (const auto& file : json["weight_files"]) EXPECT_TRUE(std::filesystem::exists(dir.path("out/" + file.get<std::string>()))) << file;
+  const auto printed = nlohmann::json::parse(out.out);
+  EXPECT_GT(printed["weight_files"].size(), 1u);
+  EXPECT_EQ(printed["notes"], nlohmann::json{"there is no tokenizer to export: the run named none"});
+  for (const auto& file : printed["weight_files"]) EXPECT_TRUE(std::filesystem::exists(dir.path("out/" + file.get<std::string>()))) << file;
   EXPECT_EQ(nlohmann::json::parse(slurp(dir.path("out/config.json")))["eos_token_id"], 2);
   const RunResult again = run_binary({"ckpt", "export", dir.path("in"), dir.path("out")});
   EXPECT_EQ(again.exit_code, 2);

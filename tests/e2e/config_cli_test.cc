@@ -11,10 +11,8 @@
 namespace hlat::test {
 namespace {
 
-const std::string kNano = HLAT_SOURCE_DIR "/configs/nano.yaml";
-
 TEST(CliConfig, PrintsWhatItReadsBack) {
-  const RunResult first = run_binary({"config", "--config", kNano, "train.steps=77", "run.dir=with 'quotes' and \"more\""});
+  const RunResult first = run_binary({"config", "--config", nano_config(), "train.steps=77", "run.dir=with 'quotes' and \"more\""});
   ASSERT_EQ(first.exit_code, 0) << first.err;
   EXPECT_EQ(first.err, "");
   EXPECT_NE(first.out.find("\n  steps: 77\n"), std::string::npos) << first.out;
@@ -24,18 +22,18 @@ TEST(CliConfig, PrintsWhatItReadsBack) {
 }
 
 TEST(CliConfig, AutomaticVocabIsPrintedAsTheNumberThatTheTokenizerGives) {
-  const RunResult r = run_binary({"config", "--config", kNano, "--json", "model.vocab=auto", "data.sources[0].path=none.txt",
+  const RunResult r = run_binary({"config", "--config", nano_config(), "--json", "model.vocab=auto", "data.sources[0].path=none.txt",
                                   "data.tokenizer=" HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/gpt2.json"});
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_EQ(nlohmann::json::parse(r.out)["model"]["vocab"], 448);  // of 420 tokens
 }
 
 TEST(CliConfig, JsonIsOneObject) {
-  const RunResult r = run_binary({"config", "--config", kNano, "--json", "optim.lr=0.5"});
+  const RunResult r = run_binary({"config", "--config", nano_config(), "--json", "optim.lr=0.5"});
   ASSERT_EQ(r.exit_code, 0) << r.err;
-  const nlohmann::json json = nlohmann::json::parse(r.out);
-  EXPECT_EQ(json["optim"]["lr"], 0.5);
-  EXPECT_EQ(json["model"]["preset"], "nano");
+  const nlohmann::json printed = nlohmann::json::parse(r.out);
+  EXPECT_EQ(printed["optim"]["lr"], 0.5);
+  EXPECT_EQ(printed["model"]["preset"], "nano");
 }
 
 TEST(CliConfig, TakesEveryCommandOfTheReadme) {
@@ -61,9 +59,9 @@ TEST(CliConfig, ReferenceIsTheCommittedPage) {
 TEST(CliConfig, KeysListsEveryKeyOfTheJson) {
   const RunResult help = run_binary({"config", "--keys"});
   ASSERT_EQ(help.exit_code, 0) << help.err;
-  const nlohmann::json json = nlohmann::json::parse(run_binary({"config", "--json"}).out);
-  ASSERT_FALSE(json.empty());
-  for (const auto& [section, keys] : json.items()) {
+  const nlohmann::json printed = nlohmann::json::parse(run_binary({"config", "--json"}).out);
+  ASSERT_FALSE(printed.empty());
+  for (const auto& [section, keys] : printed.items()) {
     for (const auto& [key, value] : keys.items()) {
       EXPECT_NE(("\n" + help.out).find("\n  " + section + "." + key + "="), std::string::npos) << section << "." << key;
     }
@@ -102,7 +100,7 @@ TEST(CliConfig, WrongWordsEndWithTwo) {
       {"config", "--config", ""},
       {"config", "--config"},
       {"config", "--frob"},
-      {"config", "--config", kNano, "train"},
+      {"config", "--config", nano_config(), "train"},
       {"frobnicate"},
       {"config", "--json", "--reference"},
   };

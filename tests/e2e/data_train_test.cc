@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "support/metrics_lines.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
 
@@ -51,13 +52,6 @@ class CliData : public testing::Test {
   std::string config;
 };
 
-std::vector<json> metrics(const std::string& folder) {
-  std::ifstream in(folder + "/metrics.jsonl");
-  std::vector<json> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
-  return lines;
-}
-
 TEST_F(CliData, TrainsOnFilesTheSameWayTwice) {
   const RunResult r = train();
   ASSERT_EQ(r.exit_code, 0) << r.err;
@@ -67,7 +61,7 @@ TEST_F(CliData, TrainsOnFilesTheSameWayTwice) {
   const std::string log = slurp(dir.path("run/log.txt"));
   for (const char* text : {"source stories: 1 file, 200 documents", "from step 4", "768 tokens", "none lost to packing"})
     EXPECT_NE(log.find(text), std::string::npos) << text << log;
-  const std::vector<json> first = metrics(dir.path("run"));
+  const std::vector<json> first = metrics_of(dir.path("run"));
   ASSERT_EQ(first.size(), 6u);
   for (size_t i = 0; i < first.size(); ++i) {
     EXPECT_EQ(first[i].contains("val_loss"), i % 2 == 1) << first[i];
@@ -78,7 +72,7 @@ TEST_F(CliData, TrainsOnFilesTheSameWayTwice) {
   EXPECT_GT(first[5]["val_bpb"], 0);
   // Again, with other threads and a deeper queue.
   ASSERT_EQ(train({"data.workers=3", "data.prefetch=5", "run.dir=" + dir.path("again")}).exit_code, 0);
-  const std::vector<json> second = metrics(dir.path("again"));
+  const std::vector<json> second = metrics_of(dir.path("again"));
   ASSERT_EQ(second.size(), 6u);
   for (size_t i = 0; i < 6; ++i)
     for (const char* key : {"loss", "grad_norm", "param_norm", "val_loss", "val_bpb"})

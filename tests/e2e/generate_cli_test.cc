@@ -110,11 +110,11 @@ TEST(CliGenerateStories, GreedyTextIsTheKnownOne) {
   const Json known = Json::parse(slurp((weights / "greedy_200.json").string()));
   const RunResult whole = generate(dir.path("in"), {"--prompt", "", "--bos", "on", "--max-tokens", "200", "--json"});
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
-  const Json json = Json::parse(whole.out);
-  EXPECT_EQ(json["tokens"], known["ids"]);
-  EXPECT_EQ(json["text"], known["text"]);
-  EXPECT_EQ(json["reason"], "length");
-  EXPECT_EQ(json["prompt_tokens"], 1);
+  const Json printed = Json::parse(whole.out);
+  EXPECT_EQ(printed["tokens"], known["ids"]);
+  EXPECT_EQ(printed["text"], known["text"]);
+  EXPECT_EQ(printed["reason"], "length");
+  EXPECT_EQ(printed["prompt_tokens"], 1);
   const RunResult streamed = generate(dir.path("in"), {"--prompt", "", "--bos", "on", "--max-tokens", "200"});
   EXPECT_EQ(streamed.out, known["text"].get<std::string>() + "\n");
   // Its own beginning as a prompt gives the rest of it, with the blank between them.
@@ -128,11 +128,11 @@ TEST(CliGenerateStories, GreedyTextIsTheKnownOne) {
 }
 
 TEST_F(CliGenerate, AStreamIsTheTextOfTheObjectAndOfABatch) {
-  const Json json = object({"--prompt", "the cat", "--max-tokens", "30"});
-  EXPECT_EQ(json["tokens"].size(), 30u);
-  EXPECT_EQ(json["prompt"], "the cat");
+  const Json printed = object({"--prompt", "the cat", "--max-tokens", "30"});
+  EXPECT_EQ(printed["tokens"].size(), 30u);
+  EXPECT_EQ(printed["prompt"], "the cat");
   const RunResult streamed = ask({"--prompt", "the cat", "--max-tokens", "30"});
-  EXPECT_EQ(streamed.out, json["text"].get<std::string>() + "\n");
+  EXPECT_EQ(streamed.out, printed["text"].get<std::string>() + "\n");
   EXPECT_NE(streamed.err.find("30 tokens in "), std::string::npos) << streamed.err;
   EXPECT_EQ(ask({"--prompt-file", dir_->write("prompt.txt", "the cat\n"), "--max-tokens", "30"}).out, streamed.out);
   const std::string in = dir_->write("in.jsonl", R"({"prompt": "Jack the cheerful", "id": 7}
@@ -147,7 +147,7 @@ TEST_F(CliGenerate, AStreamIsTheTextOfTheObjectAndOfABatch) {
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0]["id"], 7);
   EXPECT_EQ(lines[0]["tokens"].size(), 5u);
-  EXPECT_EQ(lines[1]["text"], json["text"]);
+  EXPECT_EQ(lines[1]["text"], printed["text"]);
   EXPECT_EQ(lines[1]["logprobs"].size(), 30u);
   for (const Json& p : lines[1]["logprobs"]) EXPECT_LE(p.get<double>(), 0);
   EXPECT_EQ(lines[2]["tokens"].size(), 2u);

@@ -11,8 +11,6 @@
 namespace hlat::test {
 namespace {
 
-const std::string kNano = HLAT_SOURCE_DIR "/configs/nano.yaml";
-
 TEST(CliMessages, WrongWordsGetTheNearestRightOne) {
   struct Case {
     std::vector<std::string> words;
@@ -23,26 +21,26 @@ TEST(CliMessages, WrongWordsGetTheNearestRightOne) {
       {{"help"}, "hlat: there is no command help; run hlat --help"},
       {{"serve"}, "hlat: there is no command serve; there are train, plan, bench, config, data, ckpt, eval, generate"},
       {{"bench", "stpe"}, "hlat bench: there is no command stpe; did you mean step?"},
-      {{"data", "inspcet", "--config", kNano}, "hlat data: there is no command inspcet; did you mean inspect?"},
-      {{"train", "--confg", kNano}, "hlat train: there is no option --confg; did you mean --config?"},
-      {{"train", "--confg=" + kNano}, "hlat train: there is no option --confg; did you mean --config?"},
-      {{"train", "-config", kNano}, "hlat train: there is no option -config; did you mean --config?"},
+      {{"data", "inspcet", "--config", nano_config()}, "hlat data: there is no command inspcet; did you mean inspect?"},
+      {{"train", "--confg", nano_config()}, "hlat train: there is no option --confg; did you mean --config?"},
+      {{"train", "--confg=" + nano_config()}, "hlat train: there is no option --confg; did you mean --config?"},
+      {{"train", "-config", nano_config()}, "hlat train: there is no option -config; did you mean --config?"},
       {{"--train"}, "hlat: there is no option --train; the command is hlat train"},
-      {{"train", "--config", kNano, "--config", kNano}, "hlat train: --config is given twice; a run has one file"},
+      {{"train", "--config", nano_config(), "--config", nano_config()}, "hlat train: --config is given twice; a run has one file"},
       {{"--vresion"}, "hlat: there is no option --vresion; did you mean --version?"},
-      {{"plan", "--config", kNano, "--frobnicate"},
+      {{"plan", "--config", nano_config(), "--frobnicate"},
        "hlat plan: there is no option --frobnicate; there are --help, --config, --device, --ranks, --rank, --eval, --json"},
-      {{"train", "--config", kNano, "--train.steps=5"},
+      {{"train", "--config", nano_config(), "--train.steps=5"},
        "hlat train: there is no option --train.steps; keys of the config are given without dashes: train.steps=VALUE"},
-      {{"train", "--config", kNano, "--lr", "1e-3"},
+      {{"train", "--config", nano_config(), "--lr", "1e-3"},
        "hlat train: there is no option --lr; keys of the config are given without dashes: optim.lr=VALUE"},
-      {{"train", "--config", kNano, "--learning-rate", "1e-3"},
+      {{"train", "--config", nano_config(), "--learning-rate", "1e-3"},
        "hlat train: there is no option --learning-rate; here it is optim.lr, and keys of the config are given without dashes, as "
        "section.key=value"},
       {{"train", "a.yaml"}, "hlat train: the config file is given as an option: hlat train --config a.yaml"},
-      {{"config", "--config", kNano, "a.yaml"},
+      {{"config", "--config", nano_config(), "a.yaml"},
        "command line: a.yaml: must have the form section.key=value; the config file is given as --config FILE, once"},
-      {{"plan", "--config", kNano, "--device", "a100"},
+      {{"plan", "--config", nano_config(), "--device", "a100"},
        "--device a100: unknown device; there are h200, h100, a100-80, a100-40, trn1, and without --device this machine; did you mean "
        "h100?"},
       {{"config", "--config", HLAT_SOURCE_DIR "/configs/nanno.yaml"},
@@ -122,8 +120,8 @@ TEST(CliMessages, WarningsAreTheSameInEveryCommand) {
   EXPECT_EQ(shown.out.find(text), std::string::npos) << "what is printed is read back";
   const RunResult plan = run_binary({"plan", "--config", config});
   EXPECT_NE(plan.out.find("warning: " + text), std::string::npos) << plan.out;
-  const auto json = nlohmann::json::parse(run_binary({"plan", "--config", config, "--json"}).out);
-  ASSERT_EQ(json["warnings"].size(), 1u);
+  const auto printed = nlohmann::json::parse(run_binary({"plan", "--config", config, "--json"}).out);
+  ASSERT_EQ(printed["warnings"].size(), 1u);
   const RunResult inspect = run_binary({"data", "inspect", "--config", config});
   EXPECT_NE(inspect.out.find("warning: " + text), std::string::npos) << inspect.out;
   const RunResult train = run_binary({"train", "--config", config, "run.dir=" + dir.path("run")});
@@ -133,9 +131,16 @@ TEST(CliMessages, WarningsAreTheSameInEveryCommand) {
 }
 
 TEST(CliMessages, InspectWalksTheStepsOfTheRun) {
-  const std::vector<std::string> inspect = {
-      "data",          "inspect", "--config", kNano, "--rows", "0", "train.seq_len=16", "train.global_batch=4", "train.micro_batch=4",
-      "optim.warmup=1"};
+  const std::vector<std::string> inspect = {"data",
+                                            "inspect",
+                                            "--config",
+                                            nano_config(),
+                                            "--rows",
+                                            "0",
+                                            "train.seq_len=16",
+                                            "train.global_batch=4",
+                                            "train.micro_batch=4",
+                                            "optim.warmup=1"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), inspect.begin(), inspect.end());
     return run_binary(more).out;
@@ -150,7 +155,7 @@ TEST(CliMessages, ARunFolderStartsItsRunAgain) {
   const TempDir dir;
   const std::vector<std::string> given = {"train",
                                           "--config",
-                                          kNano,
+                                          nano_config(),
                                           "run.dir=" + dir.path("a"),
                                           "train.tokens=320",
                                           "train.seq_len=32",

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "support/metrics_lines.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
 
@@ -15,29 +16,13 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const std::string kNano = HLAT_SOURCE_DIR "/configs/nano.yaml";
-
 // A few steps of the example, made smaller still.
 std::vector<std::string> short_run(const std::string& dir, std::vector<std::string> more = {}) {
-  std::vector<std::string> args = {"train",
-                                   "--config",
-                                   kNano,
-                                   "run.dir=" + dir,
-                                   "train.steps=3",
-                                   "train.seq_len=64",
-                                   "train.global_batch=4",
-                                   "train.micro_batch=2",
-                                   "optim.warmup=1",
-                                   "device.threads=1"};
+  std::vector<std::string> args = {"train",          "--config",         nano_config(),          "run.dir=" + dir,
+                                   "train.steps=3",  "train.seq_len=64", "train.global_batch=4", "train.micro_batch=2",
+                                   "optim.warmup=1", "device.threads=1"};
   args.insert(args.end(), more.begin(), more.end());
   return args;
-}
-
-std::vector<json> metrics(const std::string& dir) {
-  std::ifstream in(dir + "/metrics.jsonl");
-  std::vector<json> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
-  return lines;
 }
 
 TEST(CliTrain, LeavesARunFolderAndASummary) {
@@ -47,7 +32,7 @@ TEST(CliTrain, LeavesARunFolderAndASummary) {
   for (const char* text : {"final loss", "floor", "tokens/s", "MFU", "planned", "the model writes"})
     EXPECT_NE(r.out.find(text), std::string::npos) << text << "\n" << r.out;
   EXPECT_EQ(r.err.find('\r'), std::string::npos) << "no live line in a pipe";
-  const auto lines = metrics(dir.path("run"));
+  const auto lines = metrics_of(dir.path("run"));
   ASSERT_EQ(lines.size(), 3u);
   for (size_t i = 0; i < lines.size(); ++i) {
     EXPECT_EQ(lines[i]["step"], i + 1);
@@ -72,7 +57,7 @@ TEST(CliTrain, TwoRunsAreBitIdentical) {
     const std::string option = std::string("train.precision=") + precision;
     ASSERT_EQ(run_binary(short_run(dir.path("a"), {option})).exit_code, 0);
     ASSERT_EQ(run_binary(short_run(dir.path("b"), {option})).exit_code, 0);
-    const auto a = metrics(dir.path("a")), b = metrics(dir.path("b"));
+    const auto a = metrics_of(dir.path("a")), b = metrics_of(dir.path("b"));
     ASSERT_EQ(a.size(), 3u);
     for (size_t i = 0; i < a.size(); ++i)
       for (const char* key : {"loss", "grad_norm", "param_norm"}) EXPECT_EQ(a[i][key], b[i][key]) << precision << " " << key;
@@ -184,16 +169,16 @@ TEST(CliPlan, PlansEveryStageOfALargeMesh) {
 }
 
 TEST(CliPlan, TableNamesRegionsAndAnswer) {
-  const RunResult r = run_binary({"plan", "--config", kNano});
+  const RunResult r = run_binary({"plan", "--config", nano_config()});
   ASSERT_EQ(r.exit_code, 0) << r.err;
   for (const char* text :
        {"weight", "grad", "optimizer", "saved", "temp", "comm", "io", "largest entries", "per token", "fits on this machine"})
     EXPECT_NE(r.out.find(text), std::string::npos) << text << "\n" << r.out;
-  EXPECT_EQ(run_binary({"plan", "--config", kNano, "--device", "abacus"}).exit_code, 2);
+  EXPECT_EQ(run_binary({"plan", "--config", nano_config(), "--device", "abacus"}).exit_code, 2);
 }
 
 TEST(CliBench, ReportsTheStepForMachines) {
-  const RunResult r = run_binary({"bench", "step", "--config", kNano, "--steps", "2", "--json", "device.threads=1"});
+  const RunResult r = run_binary({"bench", "step", "--config", nano_config(), "--steps", "2", "--json", "device.threads=1"});
   ASSERT_EQ(r.exit_code, 0) << r.err;
   const json j = json::parse(r.out);
   for (const char* key : {"tokens_per_s", "peak_flops", "planned_bytes", "used_bytes"}) EXPECT_GT(j[key], 0) << key;
@@ -206,7 +191,7 @@ TEST(CliBench, ReportsTheStepForMachines) {
 
 TEST(CliBench, SaveComparesStepsWithAndWithoutASaveAndLeavesNothing) {
   const TempDir dir;
-  const RunResult r = run_binary({"bench", "save", "--config", kNano, "--saves", "2", "--steps", "1", "--dir", dir.path(), "--json",
+  const RunResult r = run_binary({"bench", "save", "--config", nano_config(), "--saves", "2", "--steps", "1", "--dir", dir.path(), "--json",
                                   "device.threads=1", "train.global_batch=2", "train.micro_batch=2"});
   ASSERT_EQ(r.exit_code, 0) << r.err;
   const json j = json::parse(r.out);
@@ -219,7 +204,7 @@ TEST(CliBench, SaveComparesStepsWithAndWithoutASaveAndLeavesNothing) {
 }
 
 TEST(CliBench, ListsEveryOpOfTheStep) {
-  const RunResult r = run_binary({"bench", "ops", "--config", kNano, "--steps", "1", "device.threads=1"});
+  const RunResult r = run_binary({"bench", "ops", "--config", nano_config(), "--steps", "1", "device.threads=1"});
   ASSERT_EQ(r.exit_code, 0) << r.err;
   for (const char* op : {"matmul rate", "matmul 1024x", "attention_bwd", "swiglu", "adamw", "cross_entropy"})
     EXPECT_NE(r.out.find(op), std::string::npos) << op << "\n" << r.out;
@@ -253,7 +238,7 @@ TEST(CliTrain, ThreadsWaitWithABoundUnlessTheUserSaysHow) {
 
 TEST(CliTrain, RecordsTheMicroBatchThatAutoChoseAndTheMemoryOfTheProcess) {
   const TempDir dir;
-  const RunResult r = run_binary({"train", "--config", kNano, "train.micro_batch=auto", "train.steps=1", "optim.schedule_steps=600",
+  const RunResult r = run_binary({"train", "--config", nano_config(), "train.micro_batch=auto", "train.steps=1", "optim.schedule_steps=600",
                                   "run.sample_lines=0", "run.dir=" + dir.path("run"), "--json"});
   ASSERT_EQ(r.exit_code, 0) << r.err;
   const json j = json::parse(r.out);

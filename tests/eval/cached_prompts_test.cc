@@ -8,29 +8,19 @@
 #include <map>
 
 #include "base/rng.h"
+#include "support/token_lists.h"
 
 namespace hlat {
 namespace {
 
-std::vector<int32_t> tokens(int64_t n, int32_t first) {
-  std::vector<int32_t> list(static_cast<size_t>(n));
-  for (size_t i = 0; i < list.size(); ++i) list[i] = first + static_cast<int32_t>(i);
-  return list;
-}
-
-std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // A few-shot prompt with three questions, one of them asked four times, and two prompts that are alone.
 std::vector<std::vector<int32_t>> some_prompts() {
-  const std::vector<int32_t> shots = tokens(40, 100);
+  const std::vector<int32_t> shots = test::counted_tokens(40, 100);
   std::vector<std::vector<int32_t>> prompts;
-  for (int i = 0; i < 4; ++i) prompts.push_back(joined(shots, tokens(20, 300)));
-  prompts.push_back(joined(shots, tokens(5, 400)));
-  prompts.push_back(joined(shots, tokens(9, 500)));
-  prompts.push_back(tokens(30, 700));
+  for (int i = 0; i < 4; ++i) prompts.push_back(test::joined(shots, test::counted_tokens(20, 300)));
+  prompts.push_back(test::joined(shots, test::counted_tokens(5, 400)));
+  prompts.push_back(test::joined(shots, test::counted_tokens(9, 500)));
+  prompts.push_back(test::counted_tokens(30, 700));
   prompts.push_back({1});
   return prompts;
 }

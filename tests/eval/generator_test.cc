@@ -14,18 +14,13 @@
 #include "support/one_rank.h"
 #include "support/real_run.h"
 #include "support/scoring_model.h"
+#include "support/token_lists.h"
 
 namespace hlat {
 namespace {
 
-std::vector<int32_t> random_tokens(RandomStream& random, int64_t count, int64_t vocab) {
-  std::vector<int32_t> list(static_cast<size_t>(count));
-  for (int32_t& id : list) id = static_cast<int32_t>(random.below(static_cast<uint64_t>(vocab)));
-  return list;
-}
-
 // A few-shot prompt with several questions, samples of one prompt, single tokens, and texts to the model's full length.
-std::vector<GenerateRequest> requests_for(const Config& config, const Sampling& sampling = {}) {
+std::vector<GenerateRequest> generate_requests(const Config& config, const Sampling& sampling = {}) {
   RandomStream random({.seed = 21, .stream = hash_name("prompts"), .purpose = Noise::data});
   const int64_t vocab = config.model.vocab, length = config.train.seq_len;
   std::vector<GenerateRequest> list;
@@ -33,18 +28,18 @@ std::vector<GenerateRequest> requests_for(const Config& config, const Sampling& 
     list.push_back({.prompt = std::move(prompt), .max_new = max_new, .sampling = sampling});
     list.back().sampling.seed += list.size();
   };
-  const std::vector<int32_t> shots = random_tokens(random, length / 2, vocab);
+  const std::vector<int32_t> shots = test::random_tokens(random, length / 2, vocab);
   for (int question = 0; question < 3; ++question) {
     std::vector<int32_t> prompt = shots;
-    for (const int32_t id : random_tokens(random, 1 + 2 * question, vocab)) prompt.push_back(id);
+    for (const int32_t id : test::random_tokens(random, 1 + 2 * question, vocab)) prompt.push_back(id);
     add(prompt, 3 + question);
   }
-  const std::vector<int32_t> sampled = random_tokens(random, length / 3, vocab);
+  const std::vector<int32_t> sampled = test::random_tokens(random, length / 3, vocab);
   for (int sample = 0; sample < 4; ++sample) add(sampled, 5);
   add({1}, length - 1);
   add({2}, 1);
-  add(random_tokens(random, length - 1, vocab), 1);
-  add(random_tokens(random, length / 2, vocab), length - length / 2);
+  add(test::random_tokens(random, length - 1, vocab), 1);
+  add(test::random_tokens(random, length / 2, vocab), length - length / 2);
   return list;
 }
 
@@ -100,7 +95,7 @@ Config small_config() {
 
 TEST(Generator, BatchedEqualsSingleEqualsNoCache) {
   const Config config = small_config();
-  const std::vector<GenerateRequest> requests = requests_for(config);
+  const std::vector<GenerateRequest> requests = generate_requests(config);
   with_scoring_model(config, [&](KvPasses& passes, Comm&) {
     const std::vector<Generation> expected = alone(passes.executor(), requests);
     expect_equal(generate_all(passes, requests), expected, "all at once");
@@ -113,7 +108,7 @@ TEST(Generator, BatchedEqualsSingleEqualsNoCache) {
 TEST(Generator, ASeedDrawsTheSameTextAloneAndInABatch) {
   const Config config = small_config();
   const std::vector<GenerateRequest> requests =
-      requests_for(config, {.temperature = 0.9, .top_k = 40, .top_p = 0.95, .min_p = 0.01, .repetition_penalty = 1.2, .seed = 5});
+      generate_requests(config, {.temperature = 0.9, .top_k = 40, .top_p = 0.95, .min_p = 0.01, .repetition_penalty = 1.2, .seed = 5});
   with_scoring_model(config, [&](KvPasses& passes, Comm&) {
     const std::vector<Generation> expected = alone(passes.executor(), requests);
     expect_equal(generate_all(passes, requests), expected, "all at once");
@@ -124,7 +119,7 @@ TEST(Generator, ASeedDrawsTheSameTextAloneAndInABatch) {
 
 TEST(Generator, TheOrderOfRequestsDoesNotMatter) {
   const Config config = small_config();
-  std::vector<GenerateRequest> requests = requests_for(config, {.temperature = 1});
+  std::vector<GenerateRequest> requests = generate_requests(config, {.temperature = 1});
   for (size_t i = 0; i < requests.size(); i += 3) requests[i].sampling = {};  // likeliest tokens and draws in one call
   with_scoring_model(config, [&](KvPasses& passes, Comm&) {
     std::vector<Generation> expected = generate_all(passes, requests);
@@ -139,7 +134,7 @@ TEST(Generator, TheOrderOfRequestsDoesNotMatter) {
 // Caches in which requests wait for each other, down to one that holds no more than a text; passes of few tokens.
 TEST(Generator, RequestsWaitForRoomInASmallCache) {
   Config config = small_config();
-  const std::vector<GenerateRequest> requests = requests_for(config);
+  const std::vector<GenerateRequest> requests = generate_requests(config);
   std::vector<Generation> expected;
   with_scoring_model(config, [&](KvPasses& passes, Comm&) { expected = generate_all(passes, requests); });
   config.train.micro_batch = 1;
@@ -154,7 +149,7 @@ TEST(Generator, RequestsWaitForRoomInASmallCache) {
 
 TEST(Generator, RowsEndAtTheirEndTokenAndOthersGoOn) {
   const Config config = small_config();
-  std::vector<GenerateRequest> requests = requests_for(config);
+  std::vector<GenerateRequest> requests = generate_requests(config);
   with_scoring_model(config, [&](KvPasses& passes, Comm&) {
     const std::vector<Generation> whole = generate_all(passes, requests);
     // For each text a token of its own that ends it, at different places.
@@ -176,7 +171,7 @@ TEST(Generator, RowsEndAtTheirEndTokenAndOthersGoOn) {
 
 TEST(Generator, KeepSeesEveryTokenInOrderAndEndsATextWithItsLast) {
   const Config config = small_config();
-  const std::vector<GenerateRequest> requests = requests_for(config);
+  const std::vector<GenerateRequest> requests = generate_requests(config);
   with_scoring_model(config, [&](KvPasses& passes, Comm&) {
     const std::vector<Generation> whole = generate_all(passes, requests);
     std::vector<std::vector<int32_t>> seen(requests.size());
@@ -200,7 +195,7 @@ TEST(Generator, KeepSeesEveryTokenInOrderAndEndsATextWithItsLast) {
 
 TEST(Generator, LogprobsAreOfTheModelsOwnDistribution) {
   const Config config = small_config();
-  std::vector<GenerateRequest> requests = requests_for(config, {.temperature = 0.5, .top_k = 5});
+  std::vector<GenerateRequest> requests = generate_requests(config, {.temperature = 0.5, .top_k = 5});
   for (GenerateRequest& r : requests) r.logprobs = true;
   requests[0].sampling = {};
   with_scoring_model(config, [&](KvPasses& passes, Comm&) {
@@ -217,10 +212,10 @@ TEST(Generator, ASharedBeginningIsComputedOnce) {
   const Config config = small_config();
   RandomStream random({.seed = 2, .stream = hash_name("prompts"), .purpose = Noise::data});
   std::vector<GenerateRequest> same, different;
-  const std::vector<int32_t> prompt = random_tokens(random, 32, config.model.vocab);
+  const std::vector<int32_t> prompt = test::random_tokens(random, 32, config.model.vocab);
   for (uint64_t i = 0; i < 10; ++i) {
     same.push_back({.prompt = prompt, .max_new = 2, .sampling = {.temperature = 1, .seed = i}});
-    different.push_back({.prompt = random_tokens(random, 32, config.model.vocab), .max_new = 2, .sampling = same.back().sampling});
+    different.push_back({.prompt = test::random_tokens(random, 32, config.model.vocab), .max_new = 2, .sampling = same.back().sampling});
   }
   with_scoring_model(config, [&](KvPasses& passes, Comm&) {
     const auto flops = [&](const std::vector<GenerateRequest>& requests) {
@@ -267,7 +262,7 @@ TEST_P(GeneratorLayouts, TextsAreThoseOfOneRank) {
   Config one = Layout{.kv = GetParam().kv, .tied = GetParam().tied}.config();
   one.model.init_std = 0.3;
   one.train.global_batch = one.train.micro_batch;
-  std::vector<GenerateRequest> requests = requests_for(one, {.temperature = 0.8, .top_p = 0.9});
+  std::vector<GenerateRequest> requests = generate_requests(one, {.temperature = 0.8, .top_p = 0.9});
   for (size_t i = 0; i < requests.size(); i += 2) requests[i].sampling = {};
   std::vector<Generation> expected;
   with_scoring_model(one, [&](KvPasses& passes, Comm&) { expected = ExecutorModel(passes).generate(requests, {}, {}); });

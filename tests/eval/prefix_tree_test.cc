@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/rng.h"
+#include "support/token_lists.h"
 
 namespace hlat {
 namespace {
@@ -14,17 +15,6 @@ namespace {
 using Texts = std::vector<std::vector<int32_t>>;
 
 std::vector<PrefixTree::Text> views(const Texts& texts) { return {texts.begin(), texts.end()}; }
-
-std::vector<int32_t> tokens(int64_t n, int32_t first) {
-  std::vector<int32_t> list(static_cast<size_t>(n));
-  for (size_t i = 0; i < list.size(); ++i) list[i] = first + static_cast<int32_t>(i);
-  return list;
-}
-
-std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 // Each text from its path; fails the test where a stretch is not where it should be.
 void expect_texts(const Texts& texts, const PrefixTree& tree, int levels) {
@@ -59,10 +49,11 @@ int64_t computed(const PrefixTree& tree) {
 }
 
 TEST(PrefixTree, AFewShotPromptAndAQuestionAreComputedOnce) {
-  const std::vector<int32_t> shots = tokens(100, 0), question = joined(shots, tokens(30, 1000)), other = joined(shots, tokens(40, 2000));
+  const std::vector<int32_t> shots = test::counted_tokens(100, 0), question = test::joined(shots, test::counted_tokens(30, 1000)),
+                             other = test::joined(shots, test::counted_tokens(40, 2000));
   Texts texts;
-  for (int32_t choice = 0; choice < 4; ++choice) texts.push_back(joined(question, tokens(5, 10000 + 100 * choice)));
-  for (int32_t choice = 0; choice < 4; ++choice) texts.push_back(joined(other, tokens(6, 20000 + 100 * choice)));
+  for (int32_t choice = 0; choice < 4; ++choice) texts.push_back(test::joined(question, test::counted_tokens(5, 10000 + 100 * choice)));
+  for (int32_t choice = 0; choice < 4; ++choice) texts.push_back(test::joined(other, test::counted_tokens(6, 20000 + 100 * choice)));
   const std::vector<PrefixTree::Text> v = views(texts);
   const PrefixTree tree(v, 4);
   expect_texts(texts, tree, 4);
@@ -70,7 +61,8 @@ TEST(PrefixTree, AFewShotPromptAndAQuestionAreComputedOnce) {
 }
 
 TEST(PrefixTree, EqualTextsAreOneStretchAndShortAccidentsAreNone) {
-  const Texts equal = {tokens(3, 5), tokens(3, 5), tokens(3, 5)}, accident = {{1, 2, 3}, {1, 2, 4}};
+  const Texts equal = {test::counted_tokens(3, 5), test::counted_tokens(3, 5), test::counted_tokens(3, 5)},
+              accident = {{1, 2, 3}, {1, 2, 4}};
   const std::vector<PrefixTree::Text> v = views(equal), w = views(accident);
   const PrefixTree one(v, 4), two(w, 4);
   expect_texts(equal, one, 4);
@@ -86,7 +78,7 @@ TEST(PrefixTree, AnyTextsInAnyOrderAndDepth) {
     const auto count = 1 + random.below(40);
     for (uint64_t t = 0; t < count; ++t) {
       // Cut from a few long ones, so that beginnings of all lengths are shared.
-      std::vector<int32_t> text = tokens(static_cast<int64_t>(random.below(60)), static_cast<int32_t>(100 * random.below(3)));
+      std::vector<int32_t> text = test::counted_tokens(static_cast<int64_t>(random.below(60)), static_cast<int32_t>(100 * random.below(3)));
       const auto more = random.below(30);
       for (uint64_t i = 0; i < more; ++i) text.push_back(static_cast<int32_t>(random.below(2)));
       texts.push_back(text);

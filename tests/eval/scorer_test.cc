@@ -12,33 +12,28 @@
 #include "support/one_rank.h"
 #include "support/real_run.h"
 #include "support/scoring_model.h"
+#include "support/token_lists.h"
 
 namespace hlat {
 namespace {
 
-std::vector<int32_t> random_tokens(RandomStream& random, uint64_t count, int64_t vocab) {
-  std::vector<int32_t> list(count);
-  for (int32_t& id : list) id = static_cast<int32_t>(random.below(static_cast<uint64_t>(vocab)));
-  return list;
-}
-
 // Few-shot prompts with several questions, choices of one token and of many, a text alone, and texts of full length.
-std::vector<ScoreRequest> requests_for(const Config& config, uint64_t seed = 7) {
+std::vector<ScoreRequest> score_requests(const Config& config, uint64_t seed = 7) {
   RandomStream random({.seed = seed, .stream = hash_name("requests"), .purpose = Noise::data});
   const int64_t vocab = config.model.vocab, length = config.train.seq_len;
   std::vector<ScoreRequest> list;
   for (int prompt = 0; prompt < 2; ++prompt) {
-    const std::vector<int32_t> shots = random_tokens(random, static_cast<uint64_t>(length) / 2, vocab);
+    const std::vector<int32_t> shots = test::random_tokens(random, length / 2, vocab);
     for (int question = 0; question < 3; ++question) {
       std::vector<int32_t> context = shots;
-      for (const int32_t id : random_tokens(random, 1 + random.below(4), vocab)) context.push_back(id);
+      for (const int32_t id : test::random_tokens(random, 1 + static_cast<int64_t>(random.below(4)), vocab)) context.push_back(id);
       const auto most = static_cast<uint64_t>(length + 1 - static_cast<int64_t>(context.size()));
       for (int choice = 0; choice < 4; ++choice)
-        list.push_back({context, random_tokens(random, question == 0 ? 1 : 1 + random.below(most), vocab)});
+        list.push_back({context, test::random_tokens(random, question == 0 ? 1 : 1 + static_cast<int64_t>(random.below(most)), vocab)});
     }
   }
-  list.push_back({random_tokens(random, 1, vocab), random_tokens(random, static_cast<uint64_t>(length), vocab)});  // a window of perplexity
-  list.push_back({random_tokens(random, static_cast<uint64_t>(length), vocab), random_tokens(random, 1, vocab)});
+  list.push_back({test::random_tokens(random, 1, vocab), test::random_tokens(random, length, vocab)});  // a window of perplexity
+  list.push_back({test::random_tokens(random, length, vocab), test::random_tokens(random, 1, vocab)});
   list.push_back(list[3]);
   return list;
 }
@@ -90,7 +85,7 @@ Config scoring_config() {
 
 TEST(Scorer, TheCacheEqualsNoCache) {
   const Config config = scoring_config();
-  const std::vector<ScoreRequest> requests = requests_for(config);
+  const std::vector<ScoreRequest> requests = score_requests(config);
   with_scoring_model(config, [&](KvPasses& passes, Comm&) {
     RealRun plain(config);
     const int64_t tokens = config.train.micro_batch * config.train.seq_len;
@@ -105,7 +100,7 @@ TEST(Scorer, TheCacheEqualsNoCache) {
 
 TEST(Scorer, SmallCachesAndPassesGiveTheSame) {
   Config config = scoring_config();
-  const std::vector<ScoreRequest> requests = requests_for(config);
+  const std::vector<ScoreRequest> requests = score_requests(config);
   std::vector<Score> expected;
   with_scoring_model(config, [&](KvPasses& passes, Comm&) { expected = score_all(passes, requests); });
   config.train.micro_batch = 1;
@@ -139,7 +134,7 @@ TEST(Scorer, ManyChoicesOfOneTokenAfterOneContext) {
 
 TEST(Scorer, ToldCountsEveryRequestOnce) {
   const Config config = scoring_config();
-  const std::vector<ScoreRequest> requests = requests_for(config);
+  const std::vector<ScoreRequest> requests = score_requests(config);
   with_scoring_model(config, [&](KvPasses& passes, Comm&) {
     std::vector<size_t> told;
     score_all(passes, requests, [&](size_t n) { told.push_back(n); });
@@ -155,7 +150,7 @@ TEST_P(ScorerLayouts, ScoresAreThoseOfOneRank) {
   Config one = Layout{.kv = GetParam().kv, .tied = GetParam().tied}.config();
   one.model.init_std = 0.15;
   one.train.global_batch = one.train.micro_batch;
-  const std::vector<ScoreRequest> requests = requests_for(one);
+  const std::vector<ScoreRequest> requests = score_requests(one);
   std::vector<Score> expected;
   with_scoring_model(one, [&](KvPasses& passes, Comm&) { expected = ExecutorModel(passes).score(requests, {}); });
   Config config = GetParam().config();

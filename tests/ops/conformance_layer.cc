@@ -105,14 +105,14 @@ void swiglu_bwd(Lab& lab, int64_t n, int64_t f, double std, bool alias) {
   lab.expect("dgu", dgu, {.units = units, .magnitude = magnitude});
 }
 
-struct Size {
+struct RowsSize {
   int64_t n, d;
 };
 
 }  // namespace
 
 void add_layer_rows(Table& table) {
-  for (const Size s : {Size{1, 1}, Size{1, 16}, Size{3, 17}, Size{5, 768}, Size{70, 33}, Size{2, 4097}}) {
+  for (const RowsSize s : {RowsSize{1, 1}, RowsSize{1, 16}, RowsSize{3, 17}, RowsSize{5, 768}, RowsSize{70, 33}, RowsSize{2, 4097}}) {
     const std::string shape = fmt::format("n{} d{}", s.n, s.d);
     for (const double std : {1.0, 1e-3, 100.0})
       table.push_back({"rmsnorm", fmt::format("{} std {}", shape, std), [s, std](Lab& lab) { rmsnorm(lab, s.n, s.d, std); }});
@@ -128,7 +128,7 @@ void add_layer_rows(Table& table) {
                        [c](Lab& lab) { rmsnorm_bwd(lab, c); }});
     }
   }
-  for (const Size s : {Size{1, 1}, Size{3, 17}, Size{2, 64}, Size{70, 33}, Size{40, 1000}}) {
+  for (const RowsSize s : {RowsSize{1, 1}, RowsSize{3, 17}, RowsSize{2, 64}, RowsSize{70, 33}, RowsSize{40, 1000}}) {
     for (const double std : {1.0, 40.0}) {  // 40: the exponential overflows f32
       const std::string shape = fmt::format("n{} f{} std {}", s.n, s.d, std);
       table.push_back({"swiglu", shape, [s, std](Lab& lab) { swiglu(lab, s.n, s.d, std); }});

@@ -55,13 +55,13 @@ AdamwTwins make_twins(Lab& lab, const AdamwCase& c) {
 }
 
 // Absolute errors in units of 2^-24, from the inputs: moments are two-term sums, the update divides and corrects them.
-struct Magnitudes {
+struct UpdateMagnitudes {
   std::vector<double> m, v, w;
 };
 
-Magnitudes magnitudes(const AdamwTwins& t, const AdamwCase& c) {
+UpdateMagnitudes magnitudes(const AdamwTwins& t, const AdamwCase& c) {
   const double b1 = static_cast<double>(c.scalars.beta1), b2 = static_cast<double>(c.scalars.beta2), step = static_cast<double>(c.step);
-  Magnitudes out;
+  UpdateMagnitudes out;
   for (int64_t i = 0; i < c.n; ++i) {
     const double g = row(t.grad.mag)[i] * row(t.scale.mag)[0];
     const double m = b1 * row(t.m.mag)[i] + (1 - b1) * g, v = b2 * row(t.v.mag)[i] + (1 - b2) * g * g;
@@ -115,7 +115,7 @@ void expect_rounded_master(const AdamwTwins& t, const AdamwCase& c) {
 
 void adamw(Lab& lab, const AdamwCase& c) {
   const AdamwTwins t = make_twins(lab, c);
-  const Magnitudes units = magnitudes(t, c);
+  const UpdateMagnitudes units = magnitudes(t, c);
   lab.run([&](Ops& ops, const View& at) { adamw(ops, t.at(at), c.scalars); });
   expect_stored(lab, "m", t.m, units.m, c, Noise::round_moment1);
   expect_stored(lab, "v", t.v, units.v, c, Noise::round_moment2);

@@ -303,14 +303,14 @@ std::vector<Tensor> reductions(HostMemory& memory, DType t, const std::function<
                                bool with_matmul) {
   const AttentionShape s{.batch = 2, .seq = 200, .heads = 4, .kv_heads = 1, .head_dim = 32};
   const int64_t n = s.tokens(), d = s.out_width(), v = 501;
-  const DType f32 = DType::f32;
   const Tensor qkv = memory.random(t, {n, s.qkv_width()}, "qkv"), out = memory.zeros(t, {n, d}),
-               lse = memory.zeros(f32, {s.batch, s.heads, s.seq});
+               lse = memory.zeros(DType::f32, {s.batch, s.heads, s.seq});
   const Tensor dout = memory.random(t, {n, d}, "dout"), dqkv = memory.zeros(t, qkv.shape), x = memory.random(t, {n, d}, "x");
-  const Tensor w = memory.random(t, {d}, "w"), y = memory.zeros(t, {n, d}), rstd = memory.zeros(f32, {n}), dx = memory.zeros(t, {n, d});
-  const Tensor dw = memory.zeros(f32, {d}), product = memory.zeros(f32, {d, d}), sq = memory.zeros(DType::f64, {1});
-  const Tensor logits = memory.random(t, {n, v}, "logits"), stats = memory.zeros(f32, {n, 3}), loss = memory.zeros(DType::f64, {1});
-  const Tensor ids = memory.zeros(DType::i32, {n}), dtable = memory.zeros(f32, {3, d}), mark = memory.zeros(DType::i32, {2});
+  const Tensor w = memory.random(t, {d}, "w"), y = memory.zeros(t, {n, d}), rstd = memory.zeros(DType::f32, {n}),
+               dx = memory.zeros(t, {n, d});
+  const Tensor dw = memory.zeros(DType::f32, {d}), product = memory.zeros(DType::f32, {d, d}), sq = memory.zeros(DType::f64, {1});
+  const Tensor logits = memory.random(t, {n, v}, "logits"), stats = memory.zeros(DType::f32, {n, 3}), loss = memory.zeros(DType::f64, {1});
+  const Tensor ids = memory.zeros(DType::i32, {n}), dtable = memory.zeros(DType::f32, {3, d}), mark = memory.zeros(DType::i32, {2});
   run([&](Ops& ops) {
     ops.attention(out, lse, qkv, s);
     ops.attention_bwd(dqkv, dout, out, lse, qkv, s);

@@ -107,13 +107,13 @@ class OpsShard : public OpsFixture {
   }
 };
 
-constexpr NoiseKey kKey{.seed = 3, .stream = 4, .purpose = Noise::cast, .step = 5};
+constexpr NoiseKey kShardKey{.seed = 3, .stream = 4, .purpose = Noise::cast, .step = 5};
 
 TEST_P(OpsShard, InitialValuesOfAPieceAreThoseOfTheWhole) {
   for (const LocalPart& p : parts()) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
       const Tensor whole = memory_.zeros(dtype, {p.rows, p.cols}), piece = memory_.zeros(dtype, {p.size()});
-      run([&](Ops& ops) { ops.fill_normal(whole, 0.5, kKey), ops.fill_normal(piece, 0.5, kKey, p.map()); });
+      run([&](Ops& ops) { ops.fill_normal(whole, 0.5, kShardKey), ops.fill_normal(piece, 0.5, kShardKey, p.map()); });
       EXPECT_TRUE(same_bits(piece, take(whole, p))) << name_of(dtype) << " " << p.str();
     }
   }
@@ -124,8 +124,8 @@ TEST_P(OpsShard, RoundingOfAPieceIsThatOfTheWhole) {
     const Tensor src = memory_.random(DType::f32, {p.rows, p.cols}, "src"), mine = take(src, p);
     const Tensor whole = memory_.zeros(DType::bf16, src.shape), piece = memory_.zeros(DType::bf16, mine.shape);
     run([&](Ops& ops) {
-      ops.cast(whole, src, Rounding::stochastic, kKey);
-      ops.cast(piece, mine, Rounding::stochastic, kKey, p.map());
+      ops.cast(whole, src, Rounding::stochastic, kShardKey);
+      ops.cast(piece, mine, Rounding::stochastic, kShardKey, p.map());
     });
     EXPECT_TRUE(same_bits(piece, take(whole, p))) << p.str();
   }

@@ -9,6 +9,7 @@
 #include "support/host_memory.h"
 #include "support/library_comm.h"
 #include "support/thread_comm.h"
+#include "support/whole_tensors.h"
 
 namespace hlat {
 
@@ -83,8 +84,6 @@ void LayoutRows::read(int64_t first, Batch& b) {
 
 namespace {
 
-constexpr double kUnset = -1e300;
-
 // Puts this rank's slice of every parameter into its place; what another rank has put there must be the same bits.
 void collect(const ParamStore& params, Device& device, LayoutResult& result) {
   for (ParamId id = 0; id < params.size(); ++id) {
@@ -122,11 +121,6 @@ void collect_units(const ParamStore& params, Device& device, GlobalTensors& resu
 }
 
 Tensor updated_tensor(const AdamwTensors& t) { return t.master.defined() ? t.master : t.weight; }
-
-void expect_whole(const GlobalTensors& tensors) {
-  for (const auto& [name, values] : tensors)
-    EXPECT_EQ(std::count(values.begin(), values.end(), kUnset), 0) << name << " has elements that no rank holds";
-}
 
 }  // namespace
 

@@ -20,6 +20,8 @@ std::string shell_word(const std::string& text) {
 
 }  // namespace
 
+std::string nano_config() { return HLAT_SOURCE_DIR "/configs/nano.yaml"; }
+
 RunResult run_binary(const std::vector<std::string>& args, const std::string& dir) {
   const TempDir temp;
   std::string command = dir.empty() ? "" : "cd " + shell_word(dir) + " && ";

@@ -16,12 +16,11 @@
 #include "support/host_memory.h"
 #include "support/memory_source.h"
 #include "support/thread_comm.h"
+#include "support/whole_tensors.h"
 #include "train/state_records.h"
 
 namespace hlat {
 namespace {
-
-constexpr double kUnset = -1e300;
 
 // Two sources whose shares change at steps 2 and 5.
 struct StagedData {
@@ -195,11 +194,6 @@ class Rank {
   std::optional<TrainBatches> batches_;
   std::optional<Saver> saver_;
 };
-
-void expect_whole(const GlobalState& state) {
-  for (const auto& [name, values] : state)
-    EXPECT_EQ(std::count(values.begin(), values.end(), kUnset), 0) << name << " has elements that no rank holds";
-}
 
 std::vector<double> rounded(std::vector<double> values) {
   for (double& v : values) v = to_float(to_bf16(static_cast<float>(v)));

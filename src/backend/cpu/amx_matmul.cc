@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
+
 namespace hlat {
 
 namespace {
@@ -15,7 +17,6 @@ constexpr int64_t kPackLines = 4 * kPanel;  // columns of B in one item of packi
 // With few rows, blocks are made smaller down to kLeastM for all threads to have work, then the columns are cut too.
 constexpr int64_t kItemsPerThread = 3, kLeastM = 128, kLeastN = 128;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t whole(int64_t n) { return ceil_div(n, kPanel) * kPanel; }
 // n in equal parts of at most `limit`, in whole panels; never nothing.
 int64_t part(int64_t n, int64_t limit) {

@@ -4,14 +4,14 @@
 #include <cstring>
 #include <vector>
 
+#include "base/ceil_div.h"
+
 namespace hlat {
 
 namespace {
 
 constexpr int64_t kPackTiles = 8;    // of one item of packing
 constexpr int64_t kPairsAtOnce = 4;  // (segment, kv head) whose keys are packed at a time, for each thread
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Where things lie in scratch, in floats.
 struct PackedLayout {

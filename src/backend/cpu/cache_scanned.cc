@@ -2,14 +2,14 @@
 
 #include <vector>
 
+#include "base/ceil_div.h"
+
 namespace hlat {
 
 namespace {
 
 constexpr int64_t kPartKeys = 512;
 constexpr int64_t kScansAtOnce = 2;  // blocks of scans for each thread: with as many, threads need not share them
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Where things lie in scratch, in floats.
 struct ScanLayout {

@@ -106,8 +106,8 @@ void CpuMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor s
 }
 
 void CpuMatmul::run_few_rows(Tensor c, Tensor a, Tensor b, const MatmulShape& s) const {
-  constexpr int64_t kGrain = 65536;  // elements of W for a thread
-  threads_.ranges(s.n, std::max<int64_t>(1, kGrain / std::max<int64_t>(s.k, 1)), [&](int64_t begin, int64_t end) {
+  constexpr int64_t kWeightsPerThread = 65536;  // elements of W for a thread
+  threads_.ranges(s.n, std::max<int64_t>(1, kWeightsPerThread / std::max<int64_t>(s.k, 1)), [&](int64_t begin, int64_t end) {
     RowProductArgs args{};
     args.x = a.data;
     args.w = static_cast<std::byte*>(b.data) + begin * b.stride[0] * static_cast<int64_t>(size_of(s.b));

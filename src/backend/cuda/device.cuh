@@ -9,6 +9,7 @@
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/gpu.cuh"
 #include "base/bf16.h"
+#include "base/ceil_div.h"
 
 namespace hlat {
 
@@ -186,7 +187,6 @@ inline bool aligned(std::initializer_list<const void*> pointers) {
   return std::all_of(pointers.begin(), pointers.end(), [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; });
 }
 
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline dim3 grid_of(int64_t items, int64_t per_block) { return {static_cast<unsigned>(ceil_div(items, per_block))}; }
 
 // Threads of a block that works on one row of `items` pieces, `each` of them per thread while there are threads.

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kAtOnce = 1 << 20;  // elements
+constexpr int64_t kExportAtOnce = 1 << 20;  // elements
 
 // One tensor of the export, and where its elements are in the checkpoint.
 struct Item {
@@ -68,7 +68,7 @@ std::string shard_name(size_t number, size_t of) {
 class Writer {
  public:
   Writer(CheckpointReader& reader, const ExportOptions& options, uint64_t all)
-      : reader_(reader), options_(options), all_(all), saved_(kAtOnce * sizeof(float)), out_(saved_.size()) {}
+      : reader_(reader), options_(options), all_(all), saved_(kExportAtOnce * sizeof(float)), out_(saved_.size()) {}
 
   void shard(const fs::path& path, const Shard& shard) {
     SafetensorsHeader header;
@@ -92,8 +92,8 @@ class Writer {
  private:
   void elements(NewFile& file, const Item& item) {
     const DType type = reader_.index().tensors[static_cast<size_t>(item.tensor)].dtype;
-    for (int64_t first = 0; first < item.part.count(); first += kAtOnce) {
-      const int64_t n = std::min(kAtOnce, item.part.count() - first);
+    for (int64_t first = 0; first < item.part.count(); first += kExportAtOnce) {
+      const int64_t n = std::min(kExportAtOnce, item.part.count() - first);
       const size_t bytes = static_cast<size_t>(n) * size_of(options_.dtype);
       reader_.read(item.tensor, item.part.first + first, n, saved_.data());
       convert_elements(out_.data(), options_.dtype, saved_.data(), type, n);

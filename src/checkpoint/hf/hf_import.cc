@@ -27,7 +27,7 @@ namespace {
 
 constexpr uint64_t kMaxConfigBytes = uint64_t{16} << 20;
 constexpr uint64_t kMaxFileBytes = uint64_t{4} << 30;  // of the checkpoint
-constexpr int64_t kAtOnce = 1 << 20;                   // elements
+constexpr int64_t kCompareAtOnce = 1 << 20;            // elements
 
 // A buffer of the rotary embedding that older files hold; it follows from the config.
 bool is_frequency_buffer(const std::string& name) { return name.ends_with(".rotary_emb.inv_freq"); }
@@ -107,9 +107,9 @@ class Source {
     };
     if (head->tensor.shape != embedding->tensor.shape || !is_weight_type(head->tensor.dtype)) differ();
     const int64_t all = config_.model.vocab * config_.model.hidden;
-    std::vector<float> a(static_cast<size_t>(std::min(all, kAtOnce))), b(a.size());
-    for (int64_t first = 0; first < all; first += kAtOnce) {
-      const int64_t n = std::min(kAtOnce, all - first);
+    std::vector<float> a(static_cast<size_t>(std::min(all, kCompareAtOnce))), b(a.size());
+    for (int64_t first = 0; first < all; first += kCompareAtOnce) {
+      const int64_t n = std::min(kCompareAtOnce, all - first);
       weights_.read(*head, first, n, DType::f32, a.data());
       weights_.read(*embedding, first, n, DType::f32, b.data());
       if (std::memcmp(a.data(), b.data(), static_cast<size_t>(n) * sizeof(float)) != 0) differ();

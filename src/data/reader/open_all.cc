@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kSmall = 1 << 20;  // bytes of a file; below, its index goes with others
 constexpr size_t kWorthAPack = 8;     // small files
-constexpr size_t kChunk = 32;         // small files that a thread takes at once
+constexpr size_t kFilesAtOnce = 32;   // small files that a thread takes at once
 
 // Counts what scans have done, from all threads.
 class Told {
@@ -133,9 +133,9 @@ class SmallFiles {
   // False when a file has no sound index in the pack.
   bool attach(std::vector<std::unique_ptr<DocumentFile>>& out) {
     std::atomic<bool> missing = false;
-    const size_t chunks = (which_.size() + kChunk - 1) / kChunk;
+    const size_t chunks = (which_.size() + kFilesAtOnce - 1) / kFilesAtOnce;
     for_all(chunks, options_.threads, [&](size_t chunk) {
-      for (size_t i = chunk * kChunk; i < std::min((chunk + 1) * kChunk, which_.size()) && !missing; ++i)
+      for (size_t i = chunk * kFilesAtOnce; i < std::min((chunk + 1) * kFilesAtOnce, which_.size()) && !missing; ++i)
         if (!attach(i, out[which_[i]])) missing_ = i, missing = true;
     });
     return !missing;
@@ -186,12 +186,12 @@ class SmallFiles {
     size_t at = 0;
     const auto next = [&]() -> std::optional<size_t> {
       const size_t begin = at;
-      at += kChunk;
+      at += kFilesAtOnce;
       return begin < which_.size() ? std::optional(begin) : std::nullopt;
     };
     const auto work = [&](size_t begin) {
       std::vector<Section> sections;
-      for (size_t i = begin; i < std::min(begin + kChunk, which_.size()); ++i) {
+      for (size_t i = begin; i < std::min(begin + kFilesAtOnce, which_.size()); ++i) {
         try {
           sections.push_back(section(i));
         } catch (...) {

@@ -11,7 +11,7 @@
 namespace hlat::reader {
 namespace {
 
-constexpr uint64_t kBatch = 4096;  // documents
+constexpr uint64_t kDocumentsAtOnce = 4096;  // documents
 constexpr size_t kHeader = 9 + 8 + 1 + 8 + 8;
 
 // Numbers of one of the .idx's lists, read mostly forward.
@@ -169,14 +169,14 @@ void scan_megatron(const ScanJob& job, Compression /*none*/) {
   const auto next = [&]() -> std::optional<uint64_t> {
     if (at >= lists.documents) return std::nullopt;
     const uint64_t begin = at;
-    at += kBatch;
+    at += kDocumentsAtOnce;
     job.advance(job.file.size() / (lists.documents + 1) * begin);
     return begin;
   };
   const auto work = [&](uint64_t begin) {
     ScanPart part;
     DocumentScan scan(job.file, *job.second, lists);
-    for (uint64_t d = begin; d < std::min(begin + kBatch, lists.documents); ++d) scan.scan(d, part);
+    for (uint64_t d = begin; d < std::min(begin + kDocumentsAtOnce, lists.documents); ++d) scan.scan(d, part);
     return part;
   };
   const auto take = [&](const ScanPart& part) { take_part(job, part); };

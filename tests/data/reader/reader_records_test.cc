@@ -34,7 +34,7 @@ Texts texts_of(const std::string& name, const std::string& content, const Reader
   return first;
 }
 
-FileReport report_of(const std::string& name, const std::string& content) {
+FileReport records_report(const std::string& name, const std::string& content) {
   const TempDir dir;
   return open_documents(dir.write(name, content), {.bad_share = 1.0, .allow_broken = true})->report();
 }
@@ -75,21 +75,21 @@ TEST(ReaderRecords, LargeArraysAreTheSameForAnyThreadCount) {
 }
 
 TEST(ReaderRecords, BadElementsAreNamedByLine) {
-  const FileReport report = report_of("a.json", "[{\"text\": \"a\"},\n 7,\n\n {\"story\": \"b\"}, {\"text\": \"c\"}]");
+  const FileReport report = records_report("a.json", "[{\"text\": \"a\"},\n 7,\n\n {\"story\": \"b\"}, {\"text\": \"c\"}]");
   EXPECT_EQ(report.documents, 2u);
   ASSERT_EQ(report.examples.size(), 2u);
   EXPECT_EQ(report.examples[0].line, 2u);
   EXPECT_EQ(report.examples[0].reason, "not a JSON object but a number");
   EXPECT_EQ(report.examples[1].line, 4u);
-  EXPECT_EQ(report_of("a.json", "[{\"text\": \"a\"}] {\"text\": \"b\"}").bad, 1u) << "behind the end";
+  EXPECT_EQ(records_report("a.json", "[{\"text\": \"a\"}] {\"text\": \"b\"}").bad, 1u) << "behind the end";
 }
 
 TEST(ReaderRecords, AnArrayWithoutItsEndIsBroken) {
-  const FileReport report = report_of("a.json", "[{\"text\": \"a\"},\n {\"text\": \"b\"},\n {\"te");
+  const FileReport report = records_report("a.json", "[{\"text\": \"a\"},\n {\"text\": \"b\"},\n {\"te");
   EXPECT_EQ(report.documents, 2u);
   ASSERT_TRUE(report.broken);
   EXPECT_EQ(report.broken->reason, "the JSON array does not end");
-  EXPECT_TRUE(report_of("a.json", "{\n\"text\": \"a\"\n}\n{\n").broken);
+  EXPECT_TRUE(records_report("a.json", "{\n\"text\": \"a\"\n}\n{\n").broken);
 }
 
 TEST(ReaderRecords, TextsBetweenSeparators) {
