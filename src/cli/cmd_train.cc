@@ -19,6 +19,7 @@
 #include "cli/config_warnings.h"
 #include "cli/exit_code.h"
 #include "cli/goodput_shown.h"
+#include "cli/plant_faults.h"
 #include "cli/print.h"
 #include "cli/ranks.h"
 #include "cli/run_guard.h"
@@ -165,7 +166,7 @@ std::vector<std::pair<std::string, double>> told(LoopEvaluation found, const Tra
 }
 
 // Returns how the run ended: the signal, or 0, and whether all is saved.
-RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Session& session, RunGuard& guard) {
+RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Session& session, RunGuard& guard, fault::Injector* faults) {
   const bool leads = session.rank() == 0;
   StartWatch& start = guard.start();
   start.begin("looking for checkpoints");
@@ -202,6 +203,8 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
   setup.flight = &guard.flight();
   setup.model.ops().record_to(guard.flight());
   setup.model.mesh().record_to(guard.flight());
+  if (faults != nullptr) faults->place(setup.model.mesh(), setup.model.executor().params(), setup.model.device());
+  setup.faults = faults;
   setup.end_signal = [&] { return guard.end_signal(); };
   setup.notes = [&] { return backend->take_kernel_notes(); };
   std::optional<Progress> progress;
@@ -238,6 +241,7 @@ void run_train(const TrainArgs& args) {
     const Config given = args.config.load().config;
     const Config config = with_ranks(given, launch.ranks);
     guard.configure(config);
+    const std::unique_ptr<fault::Injector> faults = plant_faults(config, launch, args.fresh, guard);
     guard.start().begin("joining the other ranks (MPI_Init)");
     RunEnd end;
     {
@@ -245,7 +249,7 @@ void run_train(const TrainArgs& args) {
       guard.meet(session);
       const OnFailure tell = [&](const std::exception& e, int code) { return guard.failed(e, code); };
       run_on_ranks(
-          session, config, guard.step(), [&] { end = run_rank(args, given, config, session, guard); }, tell);
+          session, config, guard.step(), [&] { end = run_rank(args, given, config, session, guard, faults.get()); }, tell);
       guard.part();
     }
     if (end.signal != 0) throw Interrupted(end.signal, signal_name(end.signal), end.saved);

@@ -121,6 +121,15 @@ void RunGuard::tell_save(const SaveNews& news) {
   if (failed) print_err(fmt::format("\nhlat: {}\n", news.text));
 }
 
+void RunGuard::note(const std::string& text) try {
+  const std::lock_guard lock(mutex_);
+  if (folder_ != nullptr) return folder_->log().info("{}", text);
+  const std::filesystem::path log = std::filesystem::path(config_.run.dir) / "log.txt";
+  if (std::filesystem::exists(log)) make_file_log(log)->info("{}{}", where(launch_), text);
+} catch (const std::exception&) {
+  // It is told on stderr too.
+}
+
 // Whoever asked the run to end kills it when that takes too long, without a word; so the run ends itself before, with one.
 void RunGuard::start_grace(int signal) {
   std::thread([this, signal] {

@@ -39,6 +39,7 @@ class RunGuard {
 
   StartWatch& start() { return *start_; }
   FlightRecorder& flight() { return flight_; }
+  const FlightRecorder& flight() const { return flight_; }
   void configure(const Config& config);
   void meet(Session& session);  // until part() or the end of the process
   void part();
@@ -54,6 +55,7 @@ class RunGuard {
   int end_signal();
   int64_t& step() { return step_; }      // under way; 0: before the first
   void tell_save(const SaveNews& news);  // rank 0
+  void note(const std::string& text);    // any rank, from any thread: a line of log.txt, once there is one
 
   void over() { over_ = true; }                          // every rank: nothing is left that checkpoint.grace_s has to end
   void ended(const std::string& reason, int exit_code);  // records how, and gives the folder back

@@ -28,8 +28,9 @@ struct TrainSetup {
   const RankPlan& plan;
   double peak_flops = 0;
   PlacedModel& model;
-  const Dataset* data = nullptr;     // null on ranks that read no batches
-  FlightRecorder* flight = nullptr;  // what is under way, for whoever watches this process
+  const Dataset* data = nullptr;      // null on ranks that read no batches
+  FlightRecorder* flight = nullptr;   // what is under way, for whoever watches this process
+  fault::Injector* faults = nullptr;  // that are planted; null: none
   // Rank 0 shows and records; other ranks have neither.
   RunFolder* folder = nullptr;
   Progress* progress = nullptr;
