@@ -178,7 +178,11 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
   const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
   start.begin(leads ? "opening the data: reading or making the document indices" : "opening the data, after rank 0");
   double loads_since = now_s(), load_s = 0;  // what reading takes of the start
-  const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads, shown_on_stderr());
+  const ScanObserver scanned = [shown = shown_on_stderr(), &guard](const ScanProgress& p) {
+    shown(p);
+    guard.flight().beat();
+  };
+  const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads, scanned);
   if (config.train.epochs > 0) start.begin("counting the tokens of the data, for train.epochs");
   config = with_steps(std::move(config), data.get(), session.world(), threads);
   load_s += now_s() - loads_since;

@@ -44,6 +44,14 @@ char process_state(int pid) {
   return name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : 'X';
 }
 
+uint64_t io_of(int pid) {
+  std::ifstream in(fmt::format("/proc/{}/io", pid));
+  uint64_t bytes = 0, value = 0;
+  for (std::string name; in >> name >> value;)
+    if (name == "rchar:" || name == "wchar:") bytes += value;
+  return bytes;
+}
+
 GroupView view_of(const FlightGroup& g, uint64_t now) {
   return {.id = g.id,
           .name = text_of(g.name),
@@ -102,6 +110,7 @@ RankView RingReader::view(int64_t steps_from) const {
   v.pp = r.pp;
   v.dp = r.dp;
   v.process = process_state(v.pid);
+  v.io_bytes = io_of(v.pid);
   v.ended = r.ended.load(std::memory_order_acquire) == 2;
   v.exit_code = r.exit_code;
   if (v.ended) v.reason = text_of(r.reason);
@@ -167,6 +176,7 @@ nlohmann::ordered_json to_json(const RankView& v) {
           {"mesh", {v.tp, v.pp, v.dp}},
           {"process", std::string(1, v.process)},
           {"age_s", v.age_s},
+          {"io_bytes", v.io_bytes},
           {"progress", v.progress},
           {"silent_s", v.silent_s},
           {"step", v.step},
@@ -199,6 +209,7 @@ RankView rank_view(const nlohmann::ordered_json& j) try {
   const std::string process = j.at("process");
   v.process = process.empty() ? '?' : process[0];
   v.age_s = j.at("age_s");
+  v.io_bytes = j.at("io_bytes");
   v.progress = j.at("progress");
   v.silent_s = j.at("silent_s");
   v.step = j.at("step");
