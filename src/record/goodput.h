@@ -63,7 +63,7 @@ struct RunAttempt {
   std::string mesh = {};
   std::vector<std::string> hosts = {};
   int64_t from = 0, reached = 0, kept = 0;  // steps
-  std::string cause = {}, reason = {};      // of its end; the cause is a FailureKind, empty where no launcher judged
+  std::string cause = {}, reason = {};      // of its end; the cause is a FaultKind, empty where no launcher judged
   int rank = -1;                            // that was named
   std::string host = {};
   std::optional<int> exit_code = {};
@@ -72,7 +72,7 @@ struct RunAttempt {
 // What is known of a run.
 struct RunRecord {
   std::vector<RunEvent> events;
-  std::vector<StepTime> steps;  // of metrics.jsonl
+  std::vector<RecordedStep> steps;  // of metrics.jsonl
   double recorded_at = 0;       // the latest of them; 0: not known
   double until = 0;             // now, where it runs; else not used
   bool runs = false;

@@ -66,7 +66,7 @@ PastSteps look_back(const fs::path& metrics, bool goes_on) {
   if (!past.reached) return past;
   past.progressed_at = written_at(metrics);
   if (goes_on) return past;
-  for (const StepTime& step : read_step_times(metrics)) ++past.repeated, past.repeated_s += step.seconds;
+  for (const RecordedStep& step : read_step_times(metrics)) ++past.repeated, past.repeated_s += step.seconds;
   return past;
 }
 

@@ -26,8 +26,8 @@ std::optional<Number> number_of(std::string_view line, std::string_view quoted_k
 
 }  // namespace
 
-std::vector<StepTime> read_step_times(const std::filesystem::path& metrics) {
-  std::vector<StepTime> out;
+std::vector<RecordedStep> read_step_times(const std::filesystem::path& metrics) {
+  std::vector<RecordedStep> out;
   std::ifstream in(metrics, std::ios::binary);
   for (std::string line; std::getline(in, line) && !in.eof();) {
     const auto step = number_of<int64_t>(line, "\"step\":");
@@ -44,11 +44,11 @@ double written_at(const std::filesystem::path& file) {
   return static_cast<double>(info.st_mtim.tv_sec) + 1e-9 * static_cast<double>(info.st_mtim.tv_nsec);
 }
 
-StepSplit split_steps(const std::vector<StepTime>& steps, const std::set<int64_t>& first) {
+StepSplit split_steps(const std::vector<RecordedStep>& steps, const std::set<int64_t>& first) {
   StepSplit out;
   if (steps.empty()) return out;
   std::vector<double> sorted;
-  for (const StepTime& s : steps) sorted.push_back(s.seconds), out.seconds += s.seconds, out.saves += s.save_wait_s;
+  for (const RecordedStep& s : steps) sorted.push_back(s.seconds), out.seconds += s.seconds, out.saves += s.save_wait_s;
   const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
   std::nth_element(sorted.begin(), middle, sorted.end());
   out.median = *middle;

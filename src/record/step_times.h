@@ -9,14 +9,14 @@
 
 namespace hlat {
 
-struct StepTime {
+struct RecordedStep {
   int64_t step = 0;
   double seconds = 0;
   double save_wait_s = 0;  // of a save that ended here: what updates up to this one waited for it
 };
 
 // The lines of steps, in the order of the file; other lines and parts of lines are left out. No file: none.
-std::vector<StepTime> read_step_times(const std::filesystem::path& metrics);
+std::vector<RecordedStep> read_step_times(const std::filesystem::path& metrics);
 
 // When a file was last written to, seconds since 1970; 0: there is none.
 double written_at(const std::filesystem::path& file);
@@ -32,6 +32,6 @@ struct StepSplit {
 };
 
 // first: steps that are the first of a process.
-StepSplit split_steps(const std::vector<StepTime>& steps, const std::set<int64_t>& first);
+StepSplit split_steps(const std::vector<RecordedStep>& steps, const std::set<int64_t>& first);
 
 }  // namespace hlat

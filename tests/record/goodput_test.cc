@@ -354,7 +354,7 @@ TEST(StepTimes, ReadsWhatTheWriterWrites) {
     writer.write(TaskMetrics{.step = 4, .tokens = 40, .values = {{"x/acc", 0.5}}});
   }
   std::ofstream(dir.path("metrics.jsonl"), std::ios::app) << "{\"step\":5,\"step_s\":0.";
-  const std::vector<StepTime> steps = read_step_times(dir.path("metrics.jsonl"));
+  const std::vector<RecordedStep> steps = read_step_times(dir.path("metrics.jsonl"));
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].step, 3);
   EXPECT_EQ(steps[0].seconds, 0.25);
