@@ -74,6 +74,10 @@ void RunJournal::fault(int64_t step, const std::string& reason, const std::vecto
   try_write({.kind = "fault", .step = step, .reason = reason, .missing = missing});
 }
 
+void RunJournal::note(const char* kind, int64_t step, const std::string& reason, const nlohmann::ordered_json& fields) {
+  try_write({.kind = kind, .step = step, .reason = reason, .routine = true, .fields = &fields});
+}
+
 void RunJournal::end(int64_t step, const std::string& reason, int exit_code) {
   try_write({.kind = "end", .step = step, .reason = reason, .exit_code = exit_code});
 }
@@ -110,6 +114,7 @@ void RunJournal::write(const Event& e) {
   if (e.exit_code) j["exit_code"] = *e.exit_code;
   if (!e.missing.empty()) j["missing"] = e.missing;
   if (e.saved > 0) j["saved"] = e.saved;
+  if (e.fields != nullptr) j.update(*e.fields);
   OutputFile(folder_ / "events.jsonl", OutputFile::Mode::append).write(json_text(j) + "\n");
 }
 
