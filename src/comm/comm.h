@@ -144,8 +144,12 @@ class Comm {
   // For a queue of operations; the default is for host memory.
   virtual Overlap& overlap() { return no_overlap_; }
 
-  // From now on calls are recorded, as those of the group with this id (FlightRecorder::add_group). Once; it must outlive this.
+  // From now on calls are recorded, as those of the group with this id (FlightRecorder::add_group), and those of host() as a group of
+  // their own. Once; it must outlive this.
   void record_to(FlightRecorder& flight, uint64_t id);
+  // For that record, by a queue of operations: its thread calls from now on; and whether somebody waits for it.
+  void note_queued(bool on);
+  void note_awaited(bool on);
 
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }
@@ -173,9 +177,12 @@ class Comm {
   void add_host_bytes(size_t bytes) { host_bytes_ += bytes; }
 
   std::string where() const;  // for messages: "tp all_reduce on rank 1 of 4"
-  // For the flight recorder: whom the call under way waits for.
+  // For the flight recorder: whom the call under way waits for, and that a message it waited for has come.
   void note_peer(int peer) {
     if (flight_ != nullptr) flight_->waits_for(flight_group_, peer);
+  }
+  void note_message() {
+    if (flight_ != nullptr) flight_->beat();
   }
 
  private:

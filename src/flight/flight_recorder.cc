@@ -21,8 +21,8 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 
 template <int kBytes>
 void put(FlightText<kBytes>& to, std::string_view text) {
-  const uint32_t before = to.sequence.fetch_add(1);
-  if (before % 2 != 0) return;  // another thread writes: its words are as good
+  uint32_t before = to.sequence.load();
+  if (before % 2 != 0 || !to.sequence.compare_exchange_strong(before, before + 1)) return;  // another thread writes: its words are as good
   const size_t size = std::min<size_t>(text.size(), kBytes - 1);
   for (size_t i = 0; i < size; ++i) to.text[i].store(text[i], kRelaxed);
   to.text[size].store(0, kRelaxed);
@@ -167,6 +167,14 @@ void FlightRecorder::waits_for(int group, int peer) {
   if (in_range(group)) ring_->groups[static_cast<size_t>(group)].peer.store(peer, kRelaxed);
 }
 
+void FlightRecorder::queued(int group, bool on) {
+  if (in_range(group)) ring_->groups[static_cast<size_t>(group)].queued.store(on ? 1 : 0, kRelaxed);
+}
+
+void FlightRecorder::awaited(int group, bool on) {
+  if (in_range(group)) ring_->groups[static_cast<size_t>(group)].awaited.store(on ? 1 : 0, kRelaxed);
+}
+
 void FlightRecorder::leave(int group) {
   if (!in_range(group)) return;
   FlightGroup& g = ring_->groups[static_cast<size_t>(group)];
@@ -191,7 +199,7 @@ std::string_view name_of(FlightPhase phase) {
 
 std::string_view name_of(FlightAction action) {
   constexpr std::array<std::string_view, kFlightActions> names = {
-      "between steps", "data", "forward", "backward", "gradient sums", "norms", "update", "reading the loss", "comparing replicas"};
+      "between steps", "data", "forward", "backward", "gradient sums", "norms", "update", "reading the loss", "comparing replicas", "waiting for a save"};
   return names[static_cast<size_t>(action)];
 }
 

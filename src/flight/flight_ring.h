@@ -21,8 +21,8 @@ enum class FlightPhase : uint8_t { start, training, validation, evaluation, last
 inline constexpr int kFlightPhases = 6;
 
 // Parts of a step.
-enum class FlightAction : uint8_t { none, load, forward, backward, reduce, norms, update, read_back, compare };
-inline constexpr int kFlightActions = 9;
+enum class FlightAction : uint8_t { none, load, forward, backward, reduce, norms, update, read_back, compare, save_wait };
+inline constexpr int kFlightActions = 10;
 
 enum class FlightKind : uint8_t { none, phase, step, action, op, enter, leave };
 
@@ -57,6 +57,8 @@ struct FlightGroup {
   Shared<uint8_t> kind;            // CommKind under way, valid while open
   Shared<uint8_t> open;            // a call is under way
   Shared<uint8_t> on_stream;       // calls return before they are done
+  Shared<uint8_t> queued;          // the call is a queue's, overlapped with the computation
+  Shared<uint8_t> awaited;         // the computation waits for that queue
   Shared<int32_t> peer;            // that the call waits for, in this group; -1: not known
   Shared<uint64_t> since_ns;
 };

@@ -53,6 +53,8 @@ GroupView view_of(const FlightGroup& g, uint64_t now) {
           .left = g.left,
           .open = g.open != 0,
           .on_stream = g.on_stream != 0,
+          .queued = g.queued != 0,
+          .awaited = g.awaited != 0,
           .kind = g.kind,
           .peer = g.peer,
           .since_s = seconds_since(g.since_ns, now)};
@@ -136,6 +138,8 @@ std::vector<FlightEvent> RingReader::events() const {
   const uint64_t later = ring_->events_written;
   const uint64_t lost = later > begin + kFlightEvents ? later - begin - kFlightEvents : 0;
   out.erase(out.begin(), out.begin() + static_cast<int64_t>(std::min<uint64_t>(lost, out.size())));
+  // A place that is taken and not written yet has the event of a round before.
+  while (out.size() > 1 && out.back().time_ns < out.front().time_ns) out.pop_back();
   return out;
 }
 
@@ -151,6 +155,8 @@ nlohmann::ordered_json to_json(const RankView& v) {
                       {"left", g.left},
                       {"open", g.open},
                       {"on_stream", g.on_stream},
+                      {"queued", g.queued},
+                      {"awaited", g.awaited},
                       {"kind", g.kind},
                       {"peer", g.peer},
                       {"since_s", g.since_s}});
@@ -216,6 +222,8 @@ RankView rank_view(const nlohmann::ordered_json& j) try {
                         .left = g.at("left"),
                         .open = g.at("open"),
                         .on_stream = g.at("on_stream"),
+                        .queued = g.at("queued"),
+                        .awaited = g.at("awaited"),
                         .kind = g.at("kind"),
                         .peer = g.at("peer"),
                         .since_s = g.at("since_s")});

@@ -19,6 +19,7 @@ struct GroupView {
   int rank = 0, size = 0;
   uint64_t entered = 0, left = 0;
   bool open = false, on_stream = false;
+  bool queued = false, awaited = false;  // the call is a queue's; the computation waits for that
   uint8_t kind = 0;    // CommKind, while open
   int peer = -1;       // in the group
   double since_s = 0;  // how long the call has been under way

@@ -7,6 +7,7 @@
 
 #include "data/batch.h"
 #include "health/health.h"
+#include "health/light_check.h"
 #include "model/executor.h"
 #include "optim/adamw.h"
 #include "train/grad_sync.h"
@@ -78,6 +79,7 @@ class TrainStep {
   GradSync sync_;
   SharedWeights shared_weights_;
   Health health_;
+  LightCheck light_;
   Batch batch_;
   std::function<void(int)> before_update_;
   FlightRecorder* flight_ = nullptr;
