@@ -11,6 +11,7 @@
 #include "base/json_text.h"
 #include "bench/data_bench.h"
 #include "bench/eval_bench.h"
+#include "bench/flight_bench.h"
 #include "bench/save_bench.h"
 #include "bench/step_bench.h"
 #include "cli/commands.h"
@@ -169,6 +170,21 @@ void add_eval_bench(CLI::App& bench) {
   command->callback([args] { run_eval(*args); });
 }
 
+void add_flight_bench(CLI::App& bench) {
+  const auto args = std::make_shared<BenchArgs>();
+  args->steps = 20;
+  CLI::App* command = bench.add_subcommand("flight", "what recording each op and collective costs a step; takes the memory of two models");
+  add_config_args(*command, args->config, "hlat bench flight --config configs/nano.yaml");
+  command->add_option("--steps", args->steps, "measured steps with and without it")->check(within(1, 1000000))->type_name("N");
+  command->add_flag("--json", args->json, "print one JSON object");
+  command->callback([args] {
+    on_ranks(args->config, [&](const Config& config, Backend& backend, const Session& session) {
+      const FlightBench found = bench_flight(config, backend, session.world(), session.local_ranks(), args->steps);
+      if (session.rank() == 0) print_out(args->json ? json_text(flight_bench_json(found), 2) + "\n" : flight_bench_text(found));
+    });
+  });
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
@@ -187,6 +203,7 @@ void add_bench_command(CLI::App& app) {
   add("ops", "the matmul rate of this machine, and every op of the step with its time and rate", true);
   add_save_bench(*bench);
   add_eval_bench(*bench);
+  add_flight_bench(*bench);
 }
 
 }  // namespace hlat

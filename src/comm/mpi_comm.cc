@@ -162,6 +162,7 @@ void MpiComm::wait_for(Fragment& fragment, const Pending& message) {
       int got = fragment.bytes;
       if (message.receives) check_mpi(MPI_Get_count(&status, MPI_BYTE, &got), where());
       HLAT_CHECK(got == fragment.bytes, "{}: recv of {} bytes, rank {} sent {}", where(), fragment.bytes, message.peer, got);
+      if (tries > kSpins) note_message();
       return;
     }
     if (tries < kSpins) continue;

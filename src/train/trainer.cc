@@ -90,6 +90,7 @@ class Trainer {
         peak_flops_(sum_over(mesh_, setup.peak_flops)) {
     HLAT_CHECK((setup.data != nullptr) == setup.model.executor().reads_batches(), "data is for the ranks that read batches");
     if (setup.flight != nullptr) step_.record_to(*setup.flight);
+    if (setup.faults != nullptr) step_.inject(*setup.faults);
     if (validate_rows(config) > 0) validation_.emplace(config, setup.data, mesh_);
     if (setup.data == nullptr) return;
     const Part own = part_of(config.train.global_batch, mesh_.coord().dp, mesh_.shape().dp);
@@ -105,7 +106,7 @@ class Trainer {
     if (batches_ != nullptr && mesh_.coord().pp == 0)
       position = [this] { return mesh_.coord().dp == 0 ? OwnPosition(batches_->position()) : OwnPosition(batches_->rank_lanes()); };
     saves_.emplace(config_, *setup_.saves, start, mesh_.coord() == MeshCoord{}, std::move(position));
-    step_.on_update([this](int bucket) { saves_->before_update(bucket); });
+    step_.on_update([this](int bucket) { before_update(bucket); });
   }
 
   // Returns the signal that ends the run after this step, the same on all ranks; 0: none.
@@ -113,6 +114,8 @@ class Trainer {
     const auto begin = Clock::now();
     const int64_t step = state.step + 1;
     if (setup_.flight != nullptr) setup_.flight->begin_step(step);
+    if (!first_) now(FlightPhase::training, "training");  // the first belongs to the start
+    if (setup_.faults != nullptr) setup_.faults->at_step(step);
     const int64_t schedule_end = config_.optim.schedule_steps > 0 ? config_.optim.schedule_steps : config_.train.steps;
     const double lr = learning_rate(config_.optim, step, schedule_end);
     std::optional<ShownSource> source;
@@ -132,6 +135,7 @@ class Trainer {
     }
     now(FlightPhase::training, "training");
     const Vote vote = at_boundary(step, m);
+    if (setup_.goodput) m.goodput = setup_.goodput(m);
     record(m, r.checked);
     means_.add(m, tokens_per_step());
     state.step = step;
@@ -192,6 +196,13 @@ class Trainer {
       vote.due = static_cast<int>(saves_->due(step));
     }
     return agree(mesh_, vote);
+  }
+
+  void before_update(int bucket) {
+    const bool told = setup_.flight != nullptr && setup_.saves->saver.busy();
+    if (told) setup_.flight->action(FlightAction::save_wait);
+    saves_->before_update(bucket);
+    if (told) setup_.flight->action(FlightAction::update);
   }
 
   // Phases of one kind that follow each other are one.

@@ -28,8 +28,9 @@ struct TrainSetup {
   const RankPlan& plan;
   double peak_flops = 0;
   PlacedModel& model;
-  const Dataset* data = nullptr;     // null on ranks that read no batches
-  FlightRecorder* flight = nullptr;  // what is under way, for whoever watches this process
+  const Dataset* data = nullptr;      // null on ranks that read no batches
+  FlightRecorder* flight = nullptr;   // what is under way, for whoever watches this process
+  fault::Injector* faults = nullptr;  // that are planted; null: none
   // Rank 0 shows and records; other ranks have neither.
   RunFolder* folder = nullptr;
   Progress* progress = nullptr;
@@ -38,6 +39,8 @@ struct TrainSetup {
   // Evaluates tasks after a step where they are due, collective over all ranks: names and values for the record, on rank 0.
   std::function<std::vector<std::pair<std::string, double>>(int64_t step)> evaluate = {};
   std::function<bool(int64_t step)> evaluation_due = {};  // whether that will take its time; there where `evaluate` is
+  // Asked on rank 0 after every step: useful time over wall time so far, for the record; empty: not of interest.
+  std::function<double(const StepMetrics& m)> goodput = {};
   // Asked after the first step of this process: what the log should say about how it was computed.
   std::function<std::vector<std::string>()> notes = {};
   // Asked after every step: the signal that wants this process to end, 0 for none. All ranks end together after the step in which any has
