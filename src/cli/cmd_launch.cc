@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "cli/exit_code.h"
+#include "cli/job_args.h"
 #include "cli/print.h"
 #include "cli/version.h"
 #include "record/goodput.h"
@@ -26,6 +27,7 @@ namespace {
 
 struct LaunchArgs {
   ConfigArgs config;
+  JobArgs job;
   bool fresh = false;
 };
 
@@ -37,6 +39,7 @@ std::vector<std::string> words_of(const LaunchArgs& args, const char* command) {
 }
 
 void run_launch(const LaunchArgs& args) {
+  if (!args.job.print.empty()) return print_out(job_text(args.job, args.config));
   const Environment env = [](const char* name) { return std::getenv(name); };
   LaunchSetup setup;
   setup.config = args.config.load().config;
@@ -68,6 +71,7 @@ void add_launch_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("launch", "start the ranks of a run, watch them, and go on after faults");
   add_config_args(*command, args->config, "hlat launch --config configs/nano.yaml launch.ranks=4 parallel.tp=2");
   command->add_flag("--fresh", args->fresh, "start anew: what the run folder has is moved to its folder previous_N");
+  add_job_args(*command, args->job);
   command->callback([args] { run_launch(*args); });
 }
 
