@@ -208,7 +208,7 @@ void Comm::check_own(const Tensor& own, const Tensor& full, const Shares& shares
 bool Comm::moves(const Tensor& t) const {
   if (!real()) return false;
   HLAT_CHECK(t.data != nullptr || t.bytes() == 0, "{}: {} has no memory", where(), t.str());
-  return true;
+  return !loses_;
 }
 
 void Comm::copy_alone(const Tensor& to, const Tensor& from) {

@@ -139,6 +139,8 @@ class Comm {
   virtual void cancel() {}
   // Error when an operation that no call waited for has failed.
   virtual void check() {}
+  // From now on this rank takes no part in moving tensors here: its peers wait. A planted fault (fault/injector.h).
+  void lose_messages() { loses_ = true; }
   // For a queue of operations; the default is for host memory.
   virtual Overlap& overlap() { return no_overlap_; }
 
@@ -205,6 +207,7 @@ class Comm {
   Overlap no_overlap_;
   Traffic traffic_;
   bool reserved_ = false;
+  bool loses_ = false;
   size_t host_bytes_ = 0;
   Tensor staging_;
   CommKind active_ = CommKind::barrier;  // of the call under way

@@ -53,6 +53,9 @@ constexpr std::array kRows = {
     RuleRow{"data.eos", Rule::fixed, kDocuments},
     RuleRow{"checkpoint.*", Rule::free},
     RuleRow{"eval.*", Rule::free},
+    RuleRow{"loss.*", Rule::free},
+    RuleRow{"launch.*", Rule::free},
+    RuleRow{"fault.*", Rule::free},
     RuleRow{"device.*", Rule::free},
 };
 

@@ -36,6 +36,10 @@ class FileSource : public DocumentSource {
   std::unique_ptr<DocumentReader> reader() const override;
   std::vector<uint64_t> identity() const override { return identity_; }
   std::string part_name(size_t part) const override { return files_[part]->report().path; }
+  DocumentPlace place_of(uint64_t document) const override {
+    const Place p = place(document);
+    return {p.file->report().path, p.document};
+  }
 
   const std::vector<std::unique_ptr<DocumentFile>>& files() const { return files_; }
   uint64_t empty() const { return empty_; }  // documents without text

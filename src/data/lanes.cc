@@ -151,7 +151,9 @@ std::optional<double> Lanes::read_row(int64_t lane_index, Readers& readers, int3
                         .begin = t,
                         .count = n,
                         .starts = s.at.piece == 0 && begin == 0,
-                        .ends = s.open.next == 0 && n == left});
+                        .ends = s.open.next == 0 && n == left,
+                        .piece = s.at.piece,
+                        .offset = s.at.offset});
     t += n;
     const auto served = static_cast<uint64_t>(t == seq_len_ + 1 ? n - 1 : n);
     s.at.offset += served;

@@ -62,6 +62,8 @@ struct RowPart {
   int64_t count = 0;
   bool starts = false;  // with the document's first token
   bool ends = false;    // with its last
+  uint64_t piece = 0;   // where the piece it comes from begins in the document
+  uint64_t offset = 0;  // tokens of the piece before it
 };
 
 class Lanes {

@@ -1,5 +1,7 @@
 #include "data/loader.h"
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace hlat {
@@ -14,7 +16,7 @@ Loader::Loader(Lanes lanes, Part own, const LoaderOptions& options)
              "lanes [{}, {}) of {}, {} rows ahead, {} workers", own.begin, own.end(), lanes_.lanes(), options.prefetch, options.workers);
   for (size_t i = 0; i < queues_.size(); ++i) {
     queues_[i].ring.resize(prefetch_);
-    queues_[i].taken = lanes_.state(own.begin + static_cast<int64_t>(i));
+    queues_[i].before = queues_[i].taken = lanes_.state(own.begin + static_cast<int64_t>(i));
   }
   for (int i = 0; i < options.workers; ++i) readers_.emplace_back(lanes_.mixture());
   try {
@@ -95,7 +97,7 @@ std::optional<double> Loader::take(Queue& q, int64_t row_of_batch, Batch& batch)
   batch.set_row(row_of_batch, row(q, q.consumed));
   const std::lock_guard lock(mutex_);
   ReadyRow& ready = q.ring[q.consumed % prefetch_];
-  q.taken = std::move(ready.after);
+  q.before = std::exchange(q.taken, std::move(ready.after));
   ++q.consumed;
   work_.notify_one();
   return ready.surprisal;
@@ -117,6 +119,13 @@ std::vector<LaneState> Loader::states() const {
   const std::lock_guard lock(mutex_);
   std::vector<LaneState> list;
   for (const Queue& q : queues_) list.push_back(q.taken);
+  return list;
+}
+
+std::vector<LaneState> Loader::states_before() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<LaneState> list;
+  for (const Queue& q : queues_) list.push_back(q.before);
   return list;
 }
 

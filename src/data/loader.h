@@ -34,8 +34,9 @@ class Loader {
   // ready. Returns the mean surprisal of the targets where Lanes::read_row knows it. For one thread.
   std::optional<double> fill(int64_t first, Batch& batch);
 
-  std::vector<LaneState> states() const;  // of the served lanes, after the rows that fill() has given
-  uint64_t rows_read() const;             // by the workers, those that lie ready included
+  std::vector<LaneState> states() const;         // of the served lanes, after the rows that fill() has given
+  std::vector<LaneState> states_before() const;  // the same, before the last row of each
+  uint64_t rows_read() const;                    // by the workers, those that lie ready included
 
   static size_t row_bytes(int64_t lanes, int64_t seq_len, const LoaderOptions& options);  // of the queue
 
@@ -49,7 +50,8 @@ class Loader {
     uint64_t produced = 0, consumed = 0;
     bool busy = false;  // a worker is on it
     std::exception_ptr error;
-    LaneState taken;  // after the last row that was consumed
+    LaneState taken;   // after the last row that was consumed
+    LaneState before;  // and before it
   };
   void work(Readers& readers);
   Queue* next_job();  // under the lock; null when there is nothing to do

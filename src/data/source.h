@@ -18,6 +18,12 @@ struct Document {
   std::vector<double> surprisals;  // nats, -log p(token | document so far); empty when the true source is unknown
 };
 
+// Where a document lies.
+struct DocumentPlace {
+  std::string file;
+  uint64_t number = 0;  // in the file, from 0
+};
+
 class DocumentReader {
  public:
   static constexpr uint64_t kEnd = ~uint64_t{0};  // of a document
@@ -46,6 +52,7 @@ class DocumentSource {
   // What the source consists of: one fingerprint of the content for each of its files.
   virtual std::vector<uint64_t> identity() const = 0;
   virtual std::string part_name(size_t part) const = 0;  // the file, for messages
+  virtual DocumentPlace place_of(uint64_t document) const { return {name(), document}; }
 };
 
 }  // namespace hlat

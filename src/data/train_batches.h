@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/batch.h"
+#include "data/batch_documents.h"
 #include "data/data_state.h"
 #include "data/dataset.h"
 #include "data/ledger.h"
@@ -23,6 +24,7 @@ class TrainData {
   TrainData& operator=(const TrainData&) = delete;
 
   const Mixture& mixture() const { return mixture_; }
+  const DataIdentity& identity() const { return identity_; }
   Lanes lanes() const;  // all of them, where the run begins; this must outlive them
   // The position when lanes [first_lane, first_lane + states.size()) stand so; they have served the same number of rows.
   DataState position(int64_t first_lane, std::vector<LaneState> states) const;
@@ -58,6 +60,10 @@ class TrainBatches : public BatchSource {
   RankLanes rank_lanes() const { return {data_.fingerprint(), own_lanes_.begin, loader_.states()}; }  // what the other ranks give to join()
   // What all ranks that share the lanes have read; `sum` is called the same number of times on each.
   Ledger ledger(const SumOver& sum) const { return ledger_of(data_.mixture(), loader_.states(), sum); }
+  // What the latest row of each lane holds: the documents of a step, read once more beside the loader.
+  BatchDocuments documents() const {
+    return documents_of(data_.mixture(), data_.identity().lanes, data_.identity().seq_len, own_lanes_.begin, loader_.states_before());
+  }
   uint64_t rows_read() const { return loader_.rows_read(); }  // and tokenized, those that lie ready included
 
  private:

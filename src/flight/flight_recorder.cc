@@ -87,7 +87,7 @@ void FlightRecorder::mesh(int tp, int pp, int dp) {
 void FlightRecorder::phase(FlightPhase kind, std::string_view words) {
   const uint64_t now = now_ns();
   if (const uint64_t since = ring_->phase_ns; since != 0) {
-    Shared<double>& longest = ring_->longest[ring_->phase_kind];
+    FlightWord<double>& longest = ring_->longest[ring_->phase_kind];
     longest = std::max(longest.load(), static_cast<double>(now - since) * 1e-9);
   }
   ring_->phase_kind = static_cast<uint8_t>(kind);

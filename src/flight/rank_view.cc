@@ -24,7 +24,7 @@ std::string text_of(const FlightText<kBytes>& from) {
   for (int tries = 0; tries < 100; ++tries) {
     const uint32_t before = from.sequence.load(std::memory_order_acquire);
     text.clear();
-    for (const Shared<char>& c : from.text) {
+    for (const FlightWord<char>& c : from.text) {
       const char value = c.load(std::memory_order_relaxed);
       if (value == 0) break;
       text += value;
@@ -124,7 +124,7 @@ RankView RingReader::view(int64_t steps_from) const {
   v.chunk = r.chunk;
   v.phase = static_cast<FlightPhase>(std::min<int>(r.phase_kind, kFlightPhases - 1));
   v.phase_words = text_of(r.phase);
-  for (const Shared<double>& longest : r.longest) v.longest.push_back(longest);
+  for (const FlightWord<double>& longest : r.longest) v.longest.push_back(longest);
   v.steps_done = r.steps_done.load(std::memory_order_acquire);
   for (int64_t n = std::max({steps_from, v.steps_done - kFlightSteps + 1, int64_t{0}}); n < v.steps_done; ++n) {
     const FlightStep& s = r.steps[static_cast<size_t>(n) % kFlightSteps];

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/failure_word.h"
+
 namespace hlat {
 
 namespace {
@@ -15,6 +17,10 @@ std::vector<Replicas::Item> items_of(const ParamStore& params, Axis axis) {
       if (s.axis == axis) items.push_back({.param = id, .first_row = s.first_row});
   }
   return items;
+}
+
+[[noreturn]] void differ(int64_t step, const std::string& words) {
+  throw FailedStep(FailureKind::health, step, fmt::format("step {}: {}", step, words));
 }
 
 }  // namespace
@@ -45,7 +51,7 @@ void Health::before_reduction(size_t bucket) const {
 
 void Health::compare_gradients(const Replicas& r, int64_t step) const {
   if (const auto words = r.difference(device_, "gradients"))
-    fail<NumericalError>("step {}: {}; the weights are those of step {}", step, *words, step - 1);
+    differ(step, fmt::format("{}; the weights are those of step {}", *words, step - 1));
 }
 
 void Health::check_gradients(int64_t step) const {
@@ -55,7 +61,7 @@ void Health::check_gradients(int64_t step) const {
     compare_gradients(*dp_, step);
   }
   if (const auto wrong = sums_->difference(ops_, device_))
-    fail<NumericalError>("step {}: {}; the weights are those of step {}", step, *wrong, step - 1);
+    differ(step, fmt::format("{}; the weights are those of step {}", *wrong, step - 1));
 }
 
 std::string Health::compared() const {
@@ -71,10 +77,30 @@ std::string Health::compared() const {
 void Health::check_weights(int64_t step) const {
   const auto check = [&](const Replicas& r) {
     for (size_t i = 0; i < r.items().size(); ++i) r.take(ops_, i, Replicas::shared_rows(r.items()[i], params_.weight(r.items()[i].param)));
-    if (const auto words = r.difference(device_, "weights")) fail<NumericalError>("step {}: {}", step, *words);
+    if (const auto words = r.difference(device_, "weights")) differ(step, *words);
   };
   for (const Replicas& r : shared_) check(r);
   check(*dp_);
+}
+
+void Health::check_state(int64_t step) const {
+  if (every_ == 0) return;
+  check_weights(step);
+  if (zero1_ || dp_->items().empty()) return;
+  const auto check = [&](Tensor Bucket::*kind, const char* what) {
+    for (const Bucket& b : params_.buckets()) {
+      if (!(b.*kind).defined()) return;
+      for (const ParamId id : b.params) {
+        HLAT_CHECK(dp_->items()[static_cast<size_t>(id)].param == id, "item {} over dp is another parameter", id);
+        const int64_t begin = params_.offset(id) - b.own.begin;
+        dp_->take(ops_, static_cast<size_t>(id), (b.*kind).rows(begin, begin + params_.weight(id).numel()));
+      }
+    }
+    if (const auto words = dp_->difference(device_, what)) differ(step, *words);
+  };
+  check(&Bucket::master, "master weights");
+  check(&Bucket::m, "first moments");
+  check(&Bucket::v, "second moments");
 }
 
 }  // namespace hlat

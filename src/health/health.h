@@ -5,6 +5,7 @@
 //                                  computed alike: checksums, taken before the sum over dp; over dp without ZeRO-1: checksums;
 //                                  and the sums over dp themselves, by the sums of their elements (sum_check.h)
 //   weights, after the update      the same rows over their axis; over dp all: checksums
+//   state, before it is saved      weights as above; over dp without ZeRO-1 also moments and masters: checksums
 //
 // Every gradient compared here is a sum over the group, or made from such sums, so weights that differ do not show in it: they
 // are found as weights. Buffers come from the io region when this is made, so a step with a check takes no more memory than
@@ -32,6 +33,8 @@ class Health {
   void before_reduction(size_t bucket) const;  // each bucket, complete but for the sum over dp
   void check_gradients(int64_t step) const;    // all are summed
   void check_weights(int64_t step) const;      // updated and gathered
+  // Of any step, where this checks at all: what is about to be saved.
+  void check_state(int64_t step) const;
   // What these compare on this rank, for the log: "weights of 39 tensors and the sums of gradients over dp".
   std::string compared() const;
 

@@ -120,6 +120,7 @@ void RunSaves::take(const SaveOutcome& outcome, StepMetrics* metrics) {
   Series& own = series(outcome.content);
   if (metrics != nullptr) metrics->save_wait_s = metrics->save_wait_s.value_or(0) + outcome.update_wait_s;
   own.problem = outcome.problem;
+  if (setup_.ended) setup_.ended(outcome);
   if (own.problem.empty()) {
     own.failures = 0;
     if (shortage_ && shortage_->content == outcome.content) shortage_.reset();
@@ -178,6 +179,8 @@ void RunSaves::begin(Due what, int64_t step, double loss) {
   if (latest_ == CheckpointContent::training) {
     request.own_record = own_record(position_ ? position_() : OwnPosition(), setup_.kernels ? setup_.kernels() : "");
     request.join_records = join_records;
+    if (more_records_)
+      for (Record& record : more_records_(step)) request.index.records.push_back(std::move(record));
   }
   Series& own = series(latest_);
   own.begun = step;

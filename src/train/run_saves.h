@@ -28,14 +28,15 @@ struct SaveNews {
 // What of a run a save needs to know; the same on all ranks, but for kernels.
 struct SavesSetup {
   Saver& saver;
-  std::filesystem::path checkpoints, weights;      // folders of checkpoints
-  std::string run;                                 // id of the run
-  std::string version;                             // of hlat
-  std::string config;                              // JSON
-  std::vector<Record> records;                     // that all its checkpoints have
-  bool owns_start = true;                          // the step it begins after is saved in `checkpoints`; false: by another run
-  std::function<std::string()> kernels = {};       // this rank's kernel choices (Backend::kernel_choices)
-  std::function<void(const SaveNews&)> tell = {};  // on rank 0: an event for log, journal and terminal
+  std::filesystem::path checkpoints, weights;          // folders of checkpoints
+  std::string run;                                     // id of the run
+  std::string version;                                 // of hlat
+  std::string config;                                  // JSON
+  std::vector<Record> records;                         // that all its checkpoints have
+  bool owns_start = true;                              // the step it begins after is saved in `checkpoints`; false: by another run
+  std::function<std::string()> kernels = {};           // this rank's kernel choices (Backend::kernel_choices)
+  std::function<void(const SaveNews&)> tell = {};      // on rank 0: an event for log, journal and terminal
+  std::function<void(const SaveOutcome&)> ended = {};  // on every rank: a save has ended
 };
 
 class RunSaves {
@@ -47,6 +48,9 @@ class RunSaves {
   ~RunSaves();
   RunSaves(const RunSaves&) = delete;
   RunSaves& operator=(const RunSaves&) = delete;
+
+  // More records of training checkpoints, asked for when a save of this step begins; the same on all ranks.
+  void add_records(std::function<std::vector<Record>(int64_t step)> records) { more_records_ = std::move(records); }
 
   void before_update(int bucket) { setup_.saver.before_update(bucket); }
   bool busy() const { return setup_.saver.busy(); }
@@ -87,6 +91,7 @@ class RunSaves {
   CheckpointConfig config_;
   SavesSetup setup_;
   std::function<OwnPosition()> position_;
+  std::function<std::vector<Record>(int64_t)> more_records_;
   int64_t tokens_per_step_;
   bool leads_;
   int64_t saved_;  // step of the latest checkpoint of this run

@@ -1,0 +1,44 @@
+// What kind of numerical failure ended a run, for programs: an exception that carries it, and a word that stands before the reason in the
+// flight recorder's end record, "[spike step=12] the loss ...", where `hlat launch` reads it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace hlat {
+
+enum class FailureKind : uint8_t {
+  non_finite,  // a loss or gradient that is not finite
+  spike,       // loss.on_spike = stop or rollback
+  health,      // replicas that differ, sums that are wrong
+  skips,       // more batches were to be skipped than loss.skips allows: no restart helps
+};
+std::string_view name_of(FailureKind kind);
+
+// A step whose numbers went wrong.
+class FailedStep : public NumericalError {
+ public:
+  FailedStep(FailureKind kind_, int64_t step_, const std::string& text) : NumericalError(text), kind(kind_), step(step_) {}
+  FailureKind kind;
+  int64_t step;
+  double loss = std::numeric_limits<double>::quiet_NaN(), grad_norm = loss;  // where they are known
+};
+
+struct FailureWord {
+  FailureKind kind = FailureKind::non_finite;
+  int64_t step = 0;
+  bool operator==(const FailureWord&) const = default;
+};
+
+std::string format_failure(const FailureWord& word, std::string_view reason);  // "[spike step=12] reason"
+std::optional<FailureWord> parse_failure(std::string_view reason);             // none: it does not begin with such a word
+
+// The message of an exception, behind its word where it is a FailedStep.
+std::string reason_of(const std::exception& e);
+
+}  // namespace hlat
