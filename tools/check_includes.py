@@ -36,7 +36,7 @@ LAYERS = [
 DATA_BELOW = {"base", "config", "tensor"}
 DATA_READERS = {"task", "train", "eval", "plan", "runtime", "bench", "cli"}
 # Concrete backends and their users; tests may use all. The dry run is the real step on null ops, so plan names that one.
-BACKEND_USERS = {"backend/cpu": {"runtime"}, "backend/cuda": {"runtime"}, "backend/null": {"runtime", "plan", "bench"}}
+BACKEND_USERS = {"backend/cpu": {"runtime"}, "backend/cuda": {"runtime"}, "backend/null": {"runtime", "plan", "bench", "burnin"}}
 # Transports by their header, and their users likewise; all else of comm is for everybody above it.
 TRANSPORT_USERS = {
     "comm/mpi_comm.h": {"runtime"},

@@ -19,6 +19,8 @@
 #include "cli/config_args.h"
 #include "cli/config_warnings.h"
 #include "cli/exit_code.h"
+#include "cli/goodput_shown.h"
+#include "cli/plant_faults.h"
 #include "cli/print.h"
 #include "cli/ranks.h"
 #include "cli/run_guard.h"
@@ -77,8 +79,10 @@ void introduce(const Config& given, const Config& config, const Session& session
 
 // The summary is recorded and shown before anything is written by the model. Collective; only rank 0 has a folder.
 void tell_end(const TrainArgs& args, const Config& config, const TrainSetup& setup, const TrainSummary& summary) {
+  RunAccount run;
   if (setup.folder != nullptr) {
-    const std::string text = summary_text(config, summary);
+    run = account(read_run_record(setup.folder->dir(), true));
+    const std::string text = summary_text(config, summary) + goodput_text(run);
     setup.folder->log().info("{}", text);
     setup.folder->log().info("read\n{}", ledger_text(summary.ledger));
     if (!args.json) print_out(text);
@@ -93,7 +97,9 @@ void tell_end(const TrainArgs& args, const Config& config, const TrainSetup& set
     }
   if (setup.folder != nullptr) {
     if (!samples.empty()) setup.folder->log().info("{}", samples_text(samples));
-    print_out(args.json ? json_text(summary_json(config, summary, samples), 2) + "\n" : samples_text(samples));
+    nlohmann::ordered_json json = summary_json(config, summary, samples);
+    json["goodput"] = goodput_json(run.goodput);
+    print_out(args.json ? json_text(json, 2) + "\n" : samples_text(samples));
   }
   if (setup.folder != nullptr) setup.folder->finish();
   if (failed) std::rethrow_exception(failed);
@@ -172,7 +178,7 @@ std::vector<int64_t> same_list(Comm& world, const std::vector<int64_t>& own) {
 }
 
 // Returns how the run ended: the signal, or 0, and whether all is saved.
-RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Session& session, RunGuard& guard) {
+RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Session& session, RunGuard& guard, fault::Injector* faults) {
   const bool leads = session.rank() == 0;
   StartWatch& start = guard.start();
   start.begin("looking for checkpoints");
@@ -185,9 +191,15 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
   const std::vector<std::string> kernels = backend->use_kernel_choices(saved_kernels(from.index, session.rank()));
   const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
   start.begin(leads ? "opening the data: reading or making the document indices" : "opening the data, after rank 0");
-  const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads, shown_on_stderr());
+  double loads_since = now_s(), load_s = 0;  // what reading takes of the start
+  const ScanObserver scanned = [shown = shown_on_stderr(), &guard](const ScanProgress& p) {
+    shown(p);
+    guard.flight().beat();
+  };
+  const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads, scanned);
   if (config.train.epochs > 0) start.begin("counting the tokens of the data, for train.epochs");
   config = with_steps(std::move(config), data.get(), session.world(), threads);
+  load_s += now_s() - loads_since;
   check_start(config, from);
   if (from.step() >= config.train.steps) return tell_finished(config, from, leads);
   check_data(from, data.get());
@@ -209,6 +221,8 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
   setup.flight = &guard.flight();
   setup.model.ops().record_to(guard.flight());
   setup.model.mesh().record_to(guard.flight());
+  if (faults != nullptr) faults->place(setup.model.mesh(), setup.model.executor().params(), setup.model.device());
+  setup.faults = faults;
   setup.tell_loss = [&](const LossEvent& event) { guard.tell_loss(event); };
   setup.end_signal = [&] { return guard.end_signal(); };
   setup.notes = [&] { return backend->take_kernel_notes(); };
@@ -219,8 +233,10 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
     setup.folder = folder;
     setup.progress = &progress.emplace(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
   }
+  loads_since = now_s();
   start.begin(from.kind == StartKind::anew ? "making the initial weights" : "loading the checkpoint");
   TrainState state = start_run(from, config, setup.model, session, threads, folder);
+  load_s += now_s() - loads_since;
   ask_to_skip(state.loss, state.step, same_list(session.world(), args.skip));
   const std::unique_ptr<Saver> saver =
       make_saver(config, fit.lines(config, assembly.plan()).staging, from, *backend, session, guard, setup);
@@ -231,6 +247,9 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
     setup.evaluate = [&](int64_t step) { return told(tasks->after(step, [&] { return guard.end_signal() != 0; }), setup); };
   }
   start.begin("the first step");
+  std::optional<LiveGoodput> goodput;
+  if (leads) goodput = guard.ready(state.step, config.train.steps, load_s);
+  if (goodput) setup.goodput = [&](const StepMetrics& m) { return goodput->step(m.step_s, m.save_wait_s.value_or(0), wall_time()); };
   return train_to_end(args, config, setup, state, saver.get(), guard);
 }
 
@@ -242,6 +261,7 @@ void run_train(const TrainArgs& args) {
     const Config given = args.config.load().config;
     const Config config = with_ranks(given, launch.ranks);
     guard.configure(config);
+    const std::unique_ptr<fault::Injector> faults = plant_faults(config, launch, args.fresh, guard);
     guard.start().begin("joining the other ranks (MPI_Init)");
     RunEnd end;
     {
@@ -249,7 +269,7 @@ void run_train(const TrainArgs& args) {
       guard.meet(session);
       const OnFailure tell = [&](const std::exception& e, int code) { return guard.failed(e, code); };
       run_on_ranks(
-          session, config, guard.step(), [&] { end = run_rank(args, given, config, session, guard); }, tell);
+          session, config, guard.step(), [&] { end = run_rank(args, given, config, session, guard, faults.get()); }, tell);
       guard.part();
     }
     if (end.signal != 0) throw Interrupted(end.signal, signal_name(end.signal), end.saved);

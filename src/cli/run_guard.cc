@@ -81,10 +81,21 @@ void RunGuard::part() {
 }
 
 RunFolder& RunGuard::open(std::unique_ptr<RunFolder> folder, bool anew) {
-  journal_->open(folder->dir(), folder->lease().token(), folder->shared_log(), anew);
+  const StartFacts facts{.seconds = now_s() - begun_, .reached = folder->past().reached, .progressed_at = folder->past().progressed_at};
+  journal_->open(folder->dir(), folder->lease().token(), folder->shared_log(), anew, facts);
   const std::lock_guard lock(mutex_);
   folder_ = std::move(folder);
   return *folder_;
+}
+
+std::optional<LiveGoodput> RunGuard::ready(int64_t behind, int64_t total, double load_s) {
+  const PastSteps& past = folder_->past();
+  journal_->ready(
+      behind, {.total = total, .seconds = now_s() - begun_, .load_s = load_s, .repeated = past.repeated, .repeated_s = past.repeated_s});
+  const RunRecord record = read_run_record(folder_->dir(), true);
+  const RunAccount so_far = account(record);
+  if (so_far.goodput.restarts == 0 && !so_far.launched) return {};
+  return LiveGoodput(so_far, record.until);
 }
 
 void RunGuard::hold(std::unique_ptr<FolderLease> lease) {
@@ -111,6 +122,14 @@ void RunGuard::tell_save(const SaveNews& news) {
   if (failed) print_err(fmt::format("\nhlat: {}\n", news.text));
 }
 
+void RunGuard::note(const std::string& text) try {
+  const std::lock_guard lock(mutex_);
+  if (folder_ != nullptr) return folder_->log().info("{}", text);
+  const std::filesystem::path log = std::filesystem::path(config_.run.dir) / "log.txt";
+  if (std::filesystem::exists(log)) make_file_log(log)->info("{}{}", where(launch_), text);
+} catch (const std::exception&) {
+  // It is told on stderr too.
+}
 void RunGuard::tell_loss(const LossEvent& event) { journal_->note(kind_of(event), event.step, reason_of(event), fields_of(event)); }
 
 // Whoever asked the run to end kills it when that takes too long, without a word; so the run ends itself before, with one.

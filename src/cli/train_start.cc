@@ -54,7 +54,7 @@ RunFolder* open_folder(const Config& given, const Config& config, const StartPoi
     if (fresh) checkpoints.reset();       // its file would be moved with the folder
     const fs::path run = config.run.dir;  // has those of a run that had another checkpoint.dir
     if (fresh)
-      start.set_aside = {checkpoint_dir(config), weights_dir(config), run / "checkpoints", run / "weights"};
+      start.set_aside = {checkpoint_dir(config), weights_dir(config), run / "checkpoints", run / "weights", run / "faults.jsonl"};
     else
       start.check = [&] { check_unchanged(config, from); };
     folder = &guard.open(std::make_unique<RunFolder>(config.run.dir, run_record(given, config), config.run.tensorboard,
@@ -90,7 +90,8 @@ std::unique_ptr<Saver> make_saver(const Config& config, size_t staging, const St
   std::unique_ptr<Comm> commit = world.size() > 1 ? world.split(0, world.rank(), "checkpoint") : nullptr;
   const Mesh& mesh = setup.model.mesh();
   const ParamStore& params = setup.model.executor().params();
-  const SaveOptions options{.staging_bytes = staging, .max_wait_s = longest_update_wait(config)};
+  SaveOptions options{.staging_bytes = staging, .max_wait_s = longest_update_wait(config)};
+  if (setup.faults != nullptr) options.before_write = [faults = setup.faults](uint64_t written) { faults->before_write(written); };
   auto saver = std::make_unique<Saver>(params, setup.model.device(), mesh.coord().dp, mesh.shape().dp, std::move(commit), options);
   setup.saves.emplace(SavesSetup{.saver = *saver,
                                  .checkpoints = checkpoint_dir(config),
@@ -102,6 +103,7 @@ std::unique_ptr<Saver> make_saver(const Config& config, size_t staging, const St
                                  .owns_start = from.kind != StartKind::fork,
                                  .kernels = [&backend] { return backend.kernel_choices(); },
                                  .tell = [&guard](const SaveNews& news) { guard.tell_save(news); }});
+  if (setup.faults != nullptr) setup.saves->ended = [faults = setup.faults](const SaveOutcome& outcome) { faults->saved(outcome); };
   return saver;
 }
 

@@ -73,6 +73,17 @@ void Comm::record_to(FlightRecorder& flight, uint64_t id) {
   if (size_ == 1) return;
   flight_ = &flight;
   flight_group_ = flight.add_group(name_, id, rank_, size_, overlap().on_stream());
+  if (Comm& inner = host(); &inner != this) inner.record_to(flight, ~id);
+}
+
+void Comm::note_queued(bool on) {
+  if (flight_ != nullptr) flight_->queued(flight_group_, on);
+  if (Comm& inner = host(); &inner != this) inner.note_queued(on);
+}
+
+void Comm::note_awaited(bool on) {
+  if (flight_ != nullptr) flight_->awaited(flight_group_, on);
+  if (Comm& inner = host(); &inner != this) inner.note_awaited(on);
 }
 
 void Comm::reserve(Region& region) {
@@ -197,7 +208,7 @@ void Comm::check_own(const Tensor& own, const Tensor& full, const Shares& shares
 bool Comm::moves(const Tensor& t) const {
   if (!real()) return false;
   HLAT_CHECK(t.data != nullptr || t.bytes() == 0, "{}: {} has no memory", where(), t.str());
-  return true;
+  return !loses_;
 }
 
 void Comm::copy_alone(const Tensor& to, const Tensor& from) {

@@ -139,11 +139,17 @@ class Comm {
   virtual void cancel() {}
   // Error when an operation that no call waited for has failed.
   virtual void check() {}
+  // From now on this rank takes no part in moving tensors here: its peers wait. A planted fault (fault/injector.h).
+  void lose_messages() { loses_ = true; }
   // For a queue of operations; the default is for host memory.
   virtual Overlap& overlap() { return no_overlap_; }
 
-  // From now on calls are recorded, as those of the group with this id (FlightRecorder::add_group). Once; it must outlive this.
+  // From now on calls are recorded, as those of the group with this id (FlightRecorder::add_group), and those of host() as a group of
+  // their own. Once; it must outlive this.
   void record_to(FlightRecorder& flight, uint64_t id);
+  // For that record, by a queue of operations: its thread calls from now on; and whether somebody waits for it.
+  void note_queued(bool on);
+  void note_awaited(bool on);
 
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }
@@ -171,9 +177,12 @@ class Comm {
   void add_host_bytes(size_t bytes) { host_bytes_ += bytes; }
 
   std::string where() const;  // for messages: "tp all_reduce on rank 1 of 4"
-  // For the flight recorder: whom the call under way waits for.
+  // For the flight recorder: whom the call under way waits for, and that a message it waited for has come.
   void note_peer(int peer) {
     if (flight_ != nullptr) flight_->waits_for(flight_group_, peer);
+  }
+  void note_message() {
+    if (flight_ != nullptr) flight_->beat();
   }
 
  private:
@@ -198,6 +207,7 @@ class Comm {
   Overlap no_overlap_;
   Traffic traffic_;
   bool reserved_ = false;
+  bool loses_ = false;
   size_t host_bytes_ = 0;
   Tensor staging_;
   CommKind active_ = CommKind::barrier;  // of the call under way

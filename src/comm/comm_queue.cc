@@ -56,7 +56,9 @@ void CommQueue::wait(uint64_t ticket) {
   if (finished_ < ticket) {
     const double start = now_s();
     overlap_.hurry(true);
+    comm_.note_awaited(true);
     done_.wait(lock, [&] { return finished_ >= ticket; });
+    comm_.note_awaited(false);
     overlap_.hurry(false);
     waited_s_ += now_s() - start;
   }
@@ -90,7 +92,9 @@ void CommQueue::run() {
     if (operations_.empty()) return;
     const Operation operation = std::move(operations_.front());
     operations_.pop_front();
+    comm_.note_queued(true);
     execute(lock, operation);
+    comm_.note_queued(false);
     done_.notify_all();
   }
 }

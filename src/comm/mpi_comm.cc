@@ -162,6 +162,7 @@ void MpiComm::wait_for(Fragment& fragment, const Pending& message) {
       int got = fragment.bytes;
       if (message.receives) check_mpi(MPI_Get_count(&status, MPI_BYTE, &got), where());
       HLAT_CHECK(got == fragment.bytes, "{}: recv of {} bytes, rank {} sent {}", where(), fragment.bytes, message.peer, got);
+      if (tries > kSpins) note_message();
       return;
     }
     if (tries < kSpins) continue;
@@ -222,6 +223,14 @@ MpiSession::MpiSession(const MpiOptions& options) : exceptions_(std::uncaught_ex
   check_tags();
   set_time_limit(options.time_limit_s);
   world_ = MpiComm::make(MPI_COMM_WORLD, false, options, time_limit_s_, "world");
+}
+
+std::string MpiSession::library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return {};
+  const std::string all(text.data(), static_cast<size_t>(length));
+  return all.substr(0, all.find_first_of(",\n"));  // Open MPI adds how it was built
 }
 
 void MpiSession::set_time_limit(double seconds) { *time_limit_s_ = seconds; }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "config/fault_spec.h"
 #include "config/nearest.h"
 #include "config/run_length.h"
 #include "config/value.h"
@@ -298,6 +299,18 @@ void eval_rules(Checker& check, const Config& c) {
   });
 }
 
+void fault_rules(Checker& check, const Config& c) {
+  std::vector<std::string> wrong, wrong_kinds;
+  const std::vector<FaultSpec> faults = parse_faults(c.fault.inject, wrong);
+  parse_fault_kinds(c.fault.kinds, wrong_kinds);
+  for (const std::string& text : wrong) check.rule({"fault.inject"}, [&] { return text; });
+  for (const std::string& text : wrong_kinds) check.rule({"fault.kinds"}, [&] { return text; });
+  check.rule({"fault.inject", "checkpoint.keep"}, [&]() -> std::string {
+    const bool corrupts = std::any_of(faults.begin(), faults.end(), [](const FaultSpec& f) { return f.kind == FaultKind::corrupt; });
+    return !corrupts || c.checkpoint.keep > 1 ? "" : "corrupt: there must be an older checkpoint to go back to; set checkpoint.keep=2";
+  });
+}
+
 }  // namespace
 
 std::vector<Violation> validate(const Config& given, std::set<std::string> skip) {
@@ -315,6 +328,7 @@ std::vector<Violation> validate(const Config& given, std::set<std::string> skip)
   data_rules(check, config);
   checkpoint_rules(check, config.checkpoint);
   eval_rules(check, config);
+  fault_rules(check, config);
   return check.take();
 }
 

@@ -21,8 +21,8 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 
 template <int kBytes>
 void put(FlightText<kBytes>& to, std::string_view text) {
-  const uint32_t before = to.sequence.fetch_add(1);
-  if (before % 2 != 0) return;  // another thread writes: its words are as good
+  uint32_t before = to.sequence.load();
+  if (before % 2 != 0 || !to.sequence.compare_exchange_strong(before, before + 1)) return;  // another thread writes: its words are as good
   const size_t size = std::min<size_t>(text.size(), kBytes - 1);
   for (size_t i = 0; i < size; ++i) to.text[i].store(text[i], kRelaxed);
   to.text[size].store(0, kRelaxed);
@@ -87,7 +87,7 @@ void FlightRecorder::mesh(int tp, int pp, int dp) {
 void FlightRecorder::phase(FlightPhase kind, std::string_view words) {
   const uint64_t now = now_ns();
   if (const uint64_t since = ring_->phase_ns; since != 0) {
-    Shared<double>& longest = ring_->longest[ring_->phase_kind];
+    FlightWord<double>& longest = ring_->longest[ring_->phase_kind];
     longest = std::max(longest.load(), static_cast<double>(now - since) * 1e-9);
   }
   ring_->phase_kind = static_cast<uint8_t>(kind);
@@ -129,7 +129,8 @@ void FlightRecorder::saving(uint64_t bytes, int64_t saved_step) {
 }
 
 void FlightRecorder::ended(int exit_code, std::string_view reason) {
-  if (ring_->ended.exchange(1) != 0) return;
+  uint8_t before = 0;
+  if (!ring_->ended.compare_exchange_strong(before, 1)) return;
   ring_->exit_code = exit_code;
   put(ring_->reason, reason);
   ring_->ended.store(2, std::memory_order_release);
@@ -167,6 +168,14 @@ void FlightRecorder::waits_for(int group, int peer) {
   if (in_range(group)) ring_->groups[static_cast<size_t>(group)].peer.store(peer, kRelaxed);
 }
 
+void FlightRecorder::queued(int group, bool on) {
+  if (in_range(group)) ring_->groups[static_cast<size_t>(group)].queued.store(on ? 1 : 0, kRelaxed);
+}
+
+void FlightRecorder::awaited(int group, bool on) {
+  if (in_range(group)) ring_->groups[static_cast<size_t>(group)].awaited.store(on ? 1 : 0, kRelaxed);
+}
+
 void FlightRecorder::leave(int group) {
   if (!in_range(group)) return;
   FlightGroup& g = ring_->groups[static_cast<size_t>(group)];
@@ -191,7 +200,8 @@ std::string_view name_of(FlightPhase phase) {
 
 std::string_view name_of(FlightAction action) {
   constexpr std::array<std::string_view, kFlightActions> names = {
-      "between steps", "data", "forward", "backward", "gradient sums", "norms", "update", "reading the loss", "comparing replicas"};
+      "between steps", "data",   "forward",          "backward",           "gradient sums",
+      "norms",         "update", "reading the loss", "comparing replicas", "waiting for a save"};
   return names[static_cast<size_t>(action)];
 }
 

@@ -40,6 +40,9 @@ class FlightRecorder {
   void enter(int group, uint8_t kind, int peer);  // a CommKind; peer: of a message, else -1
   void waits_for(int group, int peer);            // inside the call
   void leave(int group);
+  // Calls of the group come from a queue's thread from now on, or again from the computation; and whether that waits for the queue.
+  void queued(int group, bool on);
+  void awaited(int group, bool on);
 
   const FlightRing& ring() const { return *ring_; }
   // Whether an agent watched this process and is gone: its process, or its beats for so many seconds.

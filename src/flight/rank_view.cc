@@ -24,7 +24,7 @@ std::string text_of(const FlightText<kBytes>& from) {
   for (int tries = 0; tries < 100; ++tries) {
     const uint32_t before = from.sequence.load(std::memory_order_acquire);
     text.clear();
-    for (const Shared<char>& c : from.text) {
+    for (const FlightWord<char>& c : from.text) {
       const char value = c.load(std::memory_order_relaxed);
       if (value == 0) break;
       text += value;
@@ -44,6 +44,14 @@ char process_state(int pid) {
   return name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : 'X';
 }
 
+uint64_t io_of(int pid) {
+  std::ifstream in(fmt::format("/proc/{}/io", pid));
+  uint64_t bytes = 0, value = 0;
+  for (std::string name; in >> name >> value;)
+    if (name == "rchar:" || name == "wchar:") bytes += value;
+  return bytes;
+}
+
 GroupView view_of(const FlightGroup& g, uint64_t now) {
   return {.id = g.id,
           .name = text_of(g.name),
@@ -53,6 +61,8 @@ GroupView view_of(const FlightGroup& g, uint64_t now) {
           .left = g.left,
           .open = g.open != 0,
           .on_stream = g.on_stream != 0,
+          .queued = g.queued != 0,
+          .awaited = g.awaited != 0,
           .kind = g.kind,
           .peer = g.peer,
           .since_s = seconds_since(g.since_ns, now)};
@@ -100,6 +110,7 @@ RankView RingReader::view(int64_t steps_from) const {
   v.pp = r.pp;
   v.dp = r.dp;
   v.process = process_state(v.pid);
+  v.io_bytes = io_of(v.pid);
   v.ended = r.ended.load(std::memory_order_acquire) == 2;
   v.exit_code = r.exit_code;
   if (v.ended) v.reason = text_of(r.reason);
@@ -113,7 +124,7 @@ RankView RingReader::view(int64_t steps_from) const {
   v.chunk = r.chunk;
   v.phase = static_cast<FlightPhase>(std::min<int>(r.phase_kind, kFlightPhases - 1));
   v.phase_words = text_of(r.phase);
-  for (const Shared<double>& longest : r.longest) v.longest.push_back(longest);
+  for (const FlightWord<double>& longest : r.longest) v.longest.push_back(longest);
   v.steps_done = r.steps_done.load(std::memory_order_acquire);
   for (int64_t n = std::max({steps_from, v.steps_done - kFlightSteps + 1, int64_t{0}}); n < v.steps_done; ++n) {
     const FlightStep& s = r.steps[static_cast<size_t>(n) % kFlightSteps];
@@ -136,6 +147,8 @@ std::vector<FlightEvent> RingReader::events() const {
   const uint64_t later = ring_->events_written;
   const uint64_t lost = later > begin + kFlightEvents ? later - begin - kFlightEvents : 0;
   out.erase(out.begin(), out.begin() + static_cast<int64_t>(std::min<uint64_t>(lost, out.size())));
+  // A place that is taken and not written yet has the event of a round before.
+  while (out.size() > 1 && out.back().time_ns < out.front().time_ns) out.pop_back();
   return out;
 }
 
@@ -151,6 +164,8 @@ nlohmann::ordered_json to_json(const RankView& v) {
                       {"left", g.left},
                       {"open", g.open},
                       {"on_stream", g.on_stream},
+                      {"queued", g.queued},
+                      {"awaited", g.awaited},
                       {"kind", g.kind},
                       {"peer", g.peer},
                       {"since_s", g.since_s}});
@@ -161,6 +176,7 @@ nlohmann::ordered_json to_json(const RankView& v) {
           {"mesh", {v.tp, v.pp, v.dp}},
           {"process", std::string(1, v.process)},
           {"age_s", v.age_s},
+          {"io_bytes", v.io_bytes},
           {"progress", v.progress},
           {"silent_s", v.silent_s},
           {"step", v.step},
@@ -193,6 +209,7 @@ RankView rank_view(const nlohmann::ordered_json& j) try {
   const std::string process = j.at("process");
   v.process = process.empty() ? '?' : process[0];
   v.age_s = j.at("age_s");
+  v.io_bytes = j.at("io_bytes");
   v.progress = j.at("progress");
   v.silent_s = j.at("silent_s");
   v.step = j.at("step");
@@ -216,6 +233,8 @@ RankView rank_view(const nlohmann::ordered_json& j) try {
                         .left = g.at("left"),
                         .open = g.at("open"),
                         .on_stream = g.at("on_stream"),
+                        .queued = g.at("queued"),
+                        .awaited = g.at("awaited"),
                         .kind = g.at("kind"),
                         .peer = g.at("peer"),
                         .since_s = g.at("since_s")});

@@ -35,6 +35,7 @@ struct StepMetrics {
   // Of a save whose end was seen after this step; none: not written.
   std::optional<double> saved = {}, save_failed = {};  // the step that was saved, or was to be
   std::optional<double> save_wait_s = {};              // that updates waited for its copy
+  std::optional<double> goodput = {};                  // so far, of a run that was restarted or has a launcher; none: not written
   // Of the held-out documents after this step; none: not looked at, not written.
   std::optional<double> val_loss = {}, val_ppl = {}, val_bpb = {};  // bpb: bits per byte of text
   std::vector<std::pair<std::string, double>> val_losses = {};      // by source, where there are several
@@ -59,6 +60,7 @@ void scalars(const StepMetrics& m, const Visit& visit) {
   if (m.saved) visit("saved", *m.saved);
   if (m.save_failed) visit("save_failed", *m.save_failed);
   if (m.save_wait_s) visit("save_wait_s", *m.save_wait_s);
+  if (m.goodput) visit("goodput", *m.goodput);
   if (m.val_loss) visit("val_loss", *m.val_loss);
   if (m.val_ppl) visit("val_ppl", *m.val_ppl);
   if (m.val_bpb) visit("val_bpb", *m.val_bpb);

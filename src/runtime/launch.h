@@ -3,8 +3,9 @@
 // job, torchrun under srun. A Slurm allocation or batch script without srun is one process, not a launch.
 #pragma once
 
-#include <functional>
 #include <string>
+
+#include "base/environment.h"
 
 namespace hlat {
 
@@ -14,9 +15,6 @@ struct Launch {
   std::string by = {};  // "mpirun" | "srun" | "torchrun"; empty: started by hand
   bool operator==(const Launch&) const = default;
 };
-
-// A variable's value, or null when it is not set; std::getenv is one.
-using Environment = std::function<const char*(const char*)>;
 
 // Throws UsageError, naming the variables, when they are malformed or contradict each other.
 Launch detect_launch(const Environment& env);

@@ -48,9 +48,12 @@ void StartWatch::set_limit(double limit_s) {
 
 void StartWatch::begin(const std::string& phase) {
   if (flight_ != nullptr) flight_->phase(FlightPhase::start, phase);
-  const std::lock_guard lock(mutex_);
-  phases_.push_back(phase);
-  since_ = now_s();
+  {
+    const std::lock_guard lock(mutex_);
+    phases_.push_back(phase);
+    since_ = now_s();
+  }
+  if (begun_) begun_(phase);
 }
 
 std::string StartWatch::phase() const {

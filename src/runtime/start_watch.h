@@ -29,9 +29,11 @@ class StartWatch {
 
   void set_limit(double limit_s);
   void begin(const std::string& phase);  // the one before is over
-  std::string phase() const;             // the one under way; empty: start-up is over
-  void use(Session& session);            // MPI runs; the session must live until finish()
-  void finish();                         // the start-up is over
+  // Called at the beginning of each phase from now on, by who begins it.
+  void on_begin(std::function<void(const std::string& phase)> begun) { begun_ = std::move(begun); }
+  std::string phase() const;   // the one under way; empty: start-up is over
+  void use(Session& session);  // MPI runs; the session must live until finish()
+  void finish();               // the start-up is over
 
  private:
   void run();
@@ -46,6 +48,7 @@ class StartWatch {
   const Launch launch_;
   const TooLong too_long_;
   FlightRecorder* const flight_;
+  std::function<void(const std::string&)> begun_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   double limit_s_, since_;

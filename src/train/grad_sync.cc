@@ -47,7 +47,9 @@ void GradSync::all_done() {
 }
 
 void GradSync::reduce(size_t bucket) {
+  if (faults_ != nullptr) faults_->gradients(bucket);
   if (health_ != nullptr) health_->before_reduction(bucket);
+  if (faults_ != nullptr) faults_->sums(bucket);
   if (mesh_.along(Axis::dp).size() == 1) return;
   const Bucket& b = params_.buckets()[bucket];
   queue_.submit([grad = b.grad, own = b.own, zero1 = zero1_](Comm& dp) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/comm_queue.h"
+#include "fault/injector.h"
 #include "health/health.h"
 
 namespace hlat {
@@ -23,6 +24,8 @@ class GradSync {
   void gather(int bucket);  // starts; the bucket's own part has been updated
   void finish_gathers() { queue_.wait_all(); }
 
+  void inject(fault::Injector& faults) { faults_ = &faults; }  // it must outlive this
+
   const CommQueue& queue() const { return queue_; }
 
  private:
@@ -33,6 +36,7 @@ class GradSync {
   const Mesh& mesh_;
   bool zero1_;
   const Health* health_ = nullptr;
+  fault::Injector* faults_ = nullptr;          // null: none are planted
   std::vector<std::vector<ParamId>> members_;  // by group
   std::vector<size_t> bucket_of_;              // by group
   std::vector<int> groups_in_, pending_;       // by bucket: all its groups, those not complete yet

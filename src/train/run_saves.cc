@@ -120,6 +120,7 @@ void RunSaves::take(const SaveOutcome& outcome, StepMetrics* metrics) {
   Series& own = series(outcome.content);
   if (metrics != nullptr) metrics->save_wait_s = metrics->save_wait_s.value_or(0) + outcome.update_wait_s;
   own.problem = outcome.problem;
+  if (setup_.ended) setup_.ended(outcome);
   if (own.problem.empty()) {
     own.failures = 0;
     if (shortage_ && shortage_->content == outcome.content) shortage_.reset();

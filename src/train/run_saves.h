@@ -28,14 +28,15 @@ struct SaveNews {
 // What of a run a save needs to know; the same on all ranks, but for kernels.
 struct SavesSetup {
   Saver& saver;
-  std::filesystem::path checkpoints, weights;      // folders of checkpoints
-  std::string run;                                 // id of the run
-  std::string version;                             // of hlat
-  std::string config;                              // JSON
-  std::vector<Record> records;                     // that all its checkpoints have
-  bool owns_start = true;                          // the step it begins after is saved in `checkpoints`; false: by another run
-  std::function<std::string()> kernels = {};       // this rank's kernel choices (Backend::kernel_choices)
-  std::function<void(const SaveNews&)> tell = {};  // on rank 0: an event for log, journal and terminal
+  std::filesystem::path checkpoints, weights;          // folders of checkpoints
+  std::string run;                                     // id of the run
+  std::string version;                                 // of hlat
+  std::string config;                                  // JSON
+  std::vector<Record> records;                         // that all its checkpoints have
+  bool owns_start = true;                              // the step it begins after is saved in `checkpoints`; false: by another run
+  std::function<std::string()> kernels = {};           // this rank's kernel choices (Backend::kernel_choices)
+  std::function<void(const SaveNews&)> tell = {};      // on rank 0: an event for log, journal and terminal
+  std::function<void(const SaveOutcome&)> ended = {};  // on every rank: a save has ended
 };
 
 class RunSaves {

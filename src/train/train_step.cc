@@ -32,6 +32,7 @@ TrainStep::TrainStep(Executor& executor)
       sync_(params_, mesh_, config_.parallel.zero1),
       shared_weights_(params_, mesh_, ops_, executor.memory()[Purpose::io]),
       health_(params_, mesh_, config_.parallel.zero1, config_.parallel.health_every, ops_, device_, executor.memory()[Purpose::io]),
+      light_(mesh_, params_.precision().compute, config_.parallel.health_every, ops_, device_, executor.memory()),
       batch_(config_.train.micro_batch, config_.train.seq_len) {
   Region& io = executor.memory()[Purpose::io];
   totals_ = io.alloc(DType::f64, {kTotals}, "sums over ranks");
@@ -145,6 +146,7 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   if (pass_gate(step, result)) {
     now(FlightAction::update);
     update();
+    if (faults_ != nullptr) faults_->weights();
     if (!gate_) sum_loss();
     sum_over_ranks(total(kWeightSq), true, zero1);
     now(FlightAction::read_back);
@@ -152,6 +154,7 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   }
   if (result.checked) now(FlightAction::compare);
   if (result.checked) health_.check_weights(step);
+  if (check && light_.due(step)) light_.check(step);
   const CommTime after = comm_time();
   result.comm_s = after.all - before.all;
   result.comm_wait_s = after.waited - before.waited;
@@ -161,6 +164,7 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
 // Losses are equal on all tp ranks of the last stage and zero on other stages.
 void TrainStep::sum_loss() {
   ops_.cast(total(kLoss), executor_.loss_sum());
+  if (faults_ != nullptr) faults_->loss(total(kLoss));
   sum_over_ranks(total(kLoss), false, true);
 }
 

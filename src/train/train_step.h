@@ -7,6 +7,7 @@
 
 #include "data/batch.h"
 #include "health/health.h"
+#include "health/light_check.h"
 #include "model/executor.h"
 #include "optim/adamw.h"
 #include "train/grad_sync.h"
@@ -48,6 +49,12 @@ class TrainStep {
 
   void record_to(FlightRecorder& flight) { flight_ = &flight; }  // what of a step is under way; it must outlive this
 
+  // Faults that are planted in it; it must outlive this.
+  void inject(fault::Injector& faults) {
+    faults_ = &faults;
+    sync_.inject(faults);
+  }
+
   int64_t micros() const { return micros_; }
   std::string compared() const { return health_.compared(); }  // by a step with StepResult::checked
   Executor& executor() const { return executor_; }
@@ -85,10 +92,12 @@ class TrainStep {
   GradSync sync_;
   SharedWeights shared_weights_;
   Health health_;
+  LightCheck light_;
   Batch batch_;
   std::function<void(int)> before_update_;
   Gate gate_;
   FlightRecorder* flight_ = nullptr;
+  fault::Injector* faults_ = nullptr;
   bool ran_ = false;                                  // a whole schedule, op by op
   std::array<std::unique_ptr<Recording>, 2> graphs_;  // of a micro-batch: the first of a step, and one that adds to its gradients
   Tensor totals_;                                     // (3) f64: squared gradient norm, loss, squared weight norm

@@ -96,6 +96,7 @@ class Trainer {
     if (policy_.gates())
       step_.before_updates(
           [this](int64_t step, double loss, double grad_norm) { return policy_.judge(step, loss, grad_norm).action != LossAction::skip; });
+    if (setup.faults != nullptr) step_.inject(*setup.faults);
     if (validate_rows(config) > 0) validation_.emplace(config, setup.data, mesh_);
     if (setup.data == nullptr) return;
     const Part own = part_of(config.train.global_batch, mesh_.coord().dp, mesh_.shape().dp);
@@ -116,7 +117,7 @@ class Trainer {
       return std::vector{to_record(state.loss),
                          to_record(HealthRecord{.checked = verified_ == step ? step : 0, .passed = state.health_passed})};
     });
-    step_.on_update([this](int bucket) { saves_->before_update(bucket); });
+    step_.on_update([this](int bucket) { before_update(bucket); });
   }
 
   // Returns the signal that ends the run after this step, the same on all ranks; 0: none.
@@ -124,6 +125,8 @@ class Trainer {
     const auto begin = Clock::now();
     const int64_t step = state.step + 1;
     if (setup_.flight != nullptr) setup_.flight->begin_step(step);
+    if (!first_) now(FlightPhase::training, "training");  // the first belongs to the start
+    if (setup_.faults != nullptr) setup_.faults->at_step(step);
     const int64_t schedule_end = config_.optim.schedule_steps > 0 ? config_.optim.schedule_steps : config_.train.steps;
     const double lr = learning_rate(config_.optim, step, schedule_end);
     std::optional<ShownSource> source;
@@ -146,6 +149,7 @@ class Trainer {
     }
     now(FlightPhase::training, "training");
     const Vote vote = at_boundary(step, m);
+    if (setup_.goodput) m.goodput = setup_.goodput(m);
     record(m, r.checked);
     means_.add(m, tokens_per_step());
     state.step = step;
@@ -274,6 +278,13 @@ class Trainer {
       vote.due = static_cast<int>(saves_->due(step));
     }
     return agree(mesh_, vote);
+  }
+
+  void before_update(int bucket) {
+    const bool told = setup_.flight != nullptr && setup_.saves->saver.busy();
+    if (told) setup_.flight->action(FlightAction::save_wait);
+    saves_->before_update(bucket);
+    if (told) setup_.flight->action(FlightAction::update);
   }
 
   // Phases of one kind that follow each other are one.

@@ -32,8 +32,9 @@ struct TrainSetup {
   const RankPlan& plan;
   double peak_flops = 0;
   PlacedModel& model;
-  const Dataset* data = nullptr;     // null on ranks that read no batches
-  FlightRecorder* flight = nullptr;  // what is under way, for whoever watches this process
+  const Dataset* data = nullptr;      // null on ranks that read no batches
+  FlightRecorder* flight = nullptr;   // what is under way, for whoever watches this process
+  fault::Injector* faults = nullptr;  // that are planted; null: none
   // Rank 0 shows and records; other ranks have neither.
   RunFolder* folder = nullptr;
   Progress* progress = nullptr;
@@ -42,6 +43,8 @@ struct TrainSetup {
   // Evaluates tasks after a step where they are due, collective over all ranks: names and values for the record, on rank 0.
   std::function<std::vector<std::pair<std::string, double>>(int64_t step)> evaluate = {};
   std::function<bool(int64_t step)> evaluation_due = {};  // whether that will take its time; there where `evaluate` is
+  // Asked on rank 0 after every step: useful time over wall time so far, for the record; empty: not of interest.
+  std::function<double(const StepMetrics& m)> goodput = {};
   // On rank 0: a step whose loss was off, or that was skipped, before the run ends where it does.
   std::function<void(const LossEvent&)> tell_loss = {};
   // Asked after the first step of this process: what the log should say about how it was computed.

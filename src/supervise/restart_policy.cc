@@ -1,0 +1,222 @@
+#include "supervise/restart_policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+
+namespace hlat {
+
+namespace {
+
+constexpr std::array<std::pair<FaultKind, std::string_view>, 15> kFailureNames = {{{FaultKind::finished, "finished"},
+                                                                                   {FaultKind::bad_input, "bad_input"},
+                                                                                   {FaultKind::bug, "bug"},
+                                                                                   {FaultKind::preempted, "preempted"},
+                                                                                   {FaultKind::dead_rank, "dead_rank"},
+                                                                                   {FaultKind::out_of_memory, "out_of_memory"},
+                                                                                   {FaultKind::dead_host, "dead_host"},
+                                                                                   {FaultKind::hang, "hang"},
+                                                                                   {FaultKind::start_hang, "start_hang"},
+                                                                                   {FaultKind::health, "health"},
+                                                                                   {FaultKind::non_finite, "non_finite"},
+                                                                                   {FaultKind::spike, "spike"},
+                                                                                   {FaultKind::error, "error"},
+                                                                                   {FaultKind::fault_exit, "fault_exit"},
+                                                                                   {FaultKind::straggler, "straggler"}}};
+
+constexpr int64_t kSkipWindow = 1000;  // steps that loss.skips counts over
+constexpr int64_t kMostOutOfMemory = 2;
+
+bool is_numerical(FaultKind kind) { return kind == FaultKind::non_finite || kind == FaultKind::spike; }
+
+// Hosts that go one after the other are not one failure; all else is told by kind and step.
+bool is_same(const Failure& a, const Failure& b) {
+  return a.kind == b.kind && a.step == b.step && (a.kind != FaultKind::dead_host || a.host == b.host);
+}
+
+// How often the latest failure has come, itself included, since its step was last passed.
+int64_t times_seen(const std::vector<Failure>& history) {
+  const Failure& last = history.back();
+  int64_t times = 0;
+  for (auto f = history.rbegin(); f != history.rend() && f->step <= last.step; ++f) times += is_same(*f, last) ? 1 : 0;
+  return times;
+}
+
+// Failures up to the latest, itself included, that gained no step beyond the best before them; 0: the latest did.
+int64_t without_progress(const std::vector<Failure>& history) {
+  int64_t best = history.front().step, count = 0;
+  for (size_t i = 1; i < history.size(); ++i) {
+    count = history[i].step > best ? 0 : count + 1;
+    best = std::max(best, history[i].step);
+  }
+  return count;
+}
+
+// Kills for lack of memory in the latest stretch without progress.
+int64_t out_of_memory_kills(const std::vector<Failure>& history) {
+  const auto stretch = static_cast<size_t>(without_progress(history)) + 1;
+  return std::count_if(history.end() - static_cast<ptrdiff_t>(stretch), history.end(),
+                       [](const Failure& f) { return f.kind == FaultKind::out_of_memory; });
+}
+
+double pause_after(const std::vector<Failure>& history, double longest) {
+  const int64_t count = without_progress(history);
+  return count == 0 ? 0 : std::min(longest, std::ldexp(1.0, static_cast<int>(std::min<int64_t>(count - 1, 40))));
+}
+
+Decision stop(const Failure& failure, std::string words) { return {.exit_code = exit_code_of(failure), .words = std::move(words)}; }
+
+// All failures like the latest, for whoever has to find out.
+std::string evidence(const std::vector<Failure>& history) {
+  std::string text;
+  for (const Failure& f : history)
+    if (is_same(f, history.back())) text += (text.empty() ? "" : "; ") + describe(f);
+  return text;
+}
+
+std::optional<Decision> never_again(const Failure& last) {
+  switch (last.kind) {
+    case FaultKind::finished: return Decision{.words = "the run is finished"};
+    case FaultKind::bad_input: return stop(last, "bad input, which a restart would find again: " + describe(last));
+    case FaultKind::bug: return stop(last, "a bug in hlat, which a restart would meet again: " + describe(last));
+    default: break;
+  }
+  if (last.asked) return stop(last, "the launcher was asked to end: " + describe(last));
+  return {};
+}
+
+// How numbers are answered: nothing special, or with a batch left out, or by a stop.
+struct Answer {
+  bool skip = false;
+  std::string stop = {};  // why; empty: none
+};
+
+Answer answer_numbers(const std::vector<Failure>& history, const std::vector<int64_t>& skips, const LaunchConfig& launch,
+                      const LossConfig& loss) {
+  const Failure& last = history.back();
+  const bool spike = last.kind == FaultKind::spike;
+  const std::string& policy = spike ? loss.on_spike : loss.on_nonfinite;
+  const char* key = spike ? "loss.on_spike" : "loss.on_nonfinite";
+  if (policy == "stop") return {.stop = fmt::format("{} is stop: {}", key, describe(last))};
+  if (policy == "continue") return {};  // no answer of its own: as any failure
+  if (std::find(skips.begin(), skips.end(), last.step) != skips.end())
+    return {.stop = fmt::format("step {} fails without its batch too: {}", last.step, evidence(history))};
+  // A spike is in the data or the weights; a value that is not finite may be a fault of hardware, and is tried once more.
+  const int64_t tries = spike ? 1 : std::min<int64_t>(2, launch.same_failure);
+  if (times_seen(history) < tries) return {};
+  const auto recent = std::count_if(skips.begin(), skips.end(), [&](int64_t s) { return s > last.step - kSkipWindow && s <= last.step; });
+  if (recent >= loss.skips)
+    return {.stop = fmt::format("{} batches were skipped in the last {} steps (loss.skips is {}): {}", recent, kSkipWindow, loss.skips,
+                                evidence(history))};
+  return {.skip = true};
+}
+
+std::optional<Decision> too_often(const std::vector<Failure>& history, const LaunchConfig& launch) {
+  const Failure& last = history.back();
+  if (last.kind == FaultKind::out_of_memory && out_of_memory_kills(history) >= std::min(kMostOutOfMemory, launch.same_failure))
+    return stop(last, "killed for lack of memory again, with no step gained: " + evidence(history));
+  if (const int64_t times = times_seen(history); times >= launch.same_failure)
+    return stop(last, fmt::format("the same failure at {} {} times (launch.same_failure): {}",
+                                  last.step > 0 ? fmt::format("step {}", last.step) : "the start", times, evidence(history)));
+  return {};
+}
+
+// `skips`: of the decisions before.
+Decision decide_after(const std::vector<Failure>& history, std::vector<int64_t> skips, const LaunchConfig& launch, const LossConfig& loss) {
+  const Failure& last = history.back();
+  if (const auto decision = never_again(last)) return *decision;
+  const auto restarts = static_cast<int64_t>(history.size()) - 1;
+  if (restarts >= launch.restarts)
+    return stop(last, fmt::format("{} restarts are used up (launch.restarts): {}", launch.restarts, describe(last)));
+
+  const Answer answer = is_numerical(last.kind) ? answer_numbers(history, skips, launch, loss) : Answer{};
+  if (!answer.stop.empty()) return stop(last, answer.stop);
+  if (!answer.skip)
+    if (const auto decision = too_often(history, launch)) return *decision;
+
+  Decision d{.restart = true, .words = describe(last), .pause_s = pause_after(history, static_cast<double>(launch.backoff_s))};
+  if (last.kind == FaultKind::health) d.from = RestartFrom::verified_before, d.before = last.step;
+  if (answer.skip) {
+    d.from = RestartFrom::before, d.before = last.step;
+    d.skip = last.step;
+    skips.push_back(last.step);
+    d.words += fmt::format("; its batch is skipped");
+  }
+  if (last.kind == FaultKind::dead_host || last.kind == FaultKind::straggler) d.evict = last.host;
+  d.skips = std::move(skips);
+  return d;
+}
+
+}  // namespace
+
+Decision decide(const std::vector<Failure>& history, const LaunchConfig& launch, const LossConfig& loss) {
+  HLAT_CHECK(!history.empty(), "nothing has failed");
+  // What was skipped follows from the failures before: each is decided again.
+  std::vector<int64_t> skips;
+  std::vector<Failure> past;
+  for (const Failure& failure : history) {
+    past.push_back(failure);
+    if (is_numerical(failure.kind) && past.size() < history.size()) {
+      const Decision then = decide_after(past, skips, launch, loss);
+      if (then.skip) skips.push_back(*then.skip);
+    }
+  }
+  return decide_after(past, std::move(skips), launch, loss);
+}
+
+std::string_view name_of(FaultKind kind) {
+  for (const auto& [known, name] : kFailureNames)
+    if (known == kind) return name;
+  return "error";
+}
+
+std::optional<FaultKind> failure_kind(std::string_view name) {
+  for (const auto& [kind, known] : kFailureNames)
+    if (known == name) return kind;
+  return {};
+}
+
+FaultKind failure_of_exit(int exit_code) {
+  switch (exit_code) {
+    case 0: return FaultKind::finished;
+    case 2: return FaultKind::bad_input;
+    case 3: return FaultKind::bug;
+    case 4: return FaultKind::fault_exit;
+    case 5: return FaultKind::non_finite;
+    case 6: return FaultKind::preempted;
+    default: return exit_code > 128 ? FaultKind::dead_rank : FaultKind::error;
+  }
+}
+
+int exit_code_of(const Failure& failure) {
+  if (failure.kind == FaultKind::finished) return 0;
+  if (failure.exit_code != 0) return failure.exit_code;
+  switch (failure.kind) {
+    case FaultKind::bad_input: return 2;
+    case FaultKind::bug: return 3;
+    case FaultKind::preempted: return 6;
+    case FaultKind::out_of_memory: return 137;
+    case FaultKind::health:
+    case FaultKind::non_finite:
+    case FaultKind::spike: return 5;
+    case FaultKind::error: return 1;
+    default: return 4;  // a rank or host that is gone, a hang
+  }
+}
+
+std::string describe(const Failure& f) {
+  std::string name(name_of(f.kind));
+  std::replace(name.begin(), name.end(), '_', ' ');
+  std::string text = name + (f.step > 0 ? fmt::format(" at step {}", f.step) : " at the start");
+  if (f.rank >= 0) text += fmt::format(", rank {}", f.rank);
+  if (!f.host.empty()) text += f.rank >= 0 ? " on " + f.host : ", host " + f.host;
+  if (f.exit_code != 0) text += fmt::format(", exit code {}", f.exit_code);
+  return f.words.empty() ? text : text + ": " + f.words;
+}
+
+}  // namespace hlat
