@@ -50,10 +50,12 @@ test-gcc13: # a second compiler, where the machine has it
 	  tools/build.sh gcc13 all && $(CTEST) --preset gcc13 --output-log build-gcc13/ctest.log; \
 	else echo "g++-13 is not on this machine: skipped"; fi
 
-test-tier-long: # soak and fuzz: tests/long
+test-tier-long: # soak, fuzz and clusters: tests/long
 	@tools/setup.sh build test
+	@tools/setup.sh long || echo "the tests that need them are skipped"
 	@tools/setup_cuda.sh
 	@tools/setup_arrow.sh
+	@tools/setup_k8s.sh
 	@tools/build.sh release all
 	@ctest --no-tests=ignore -j $(JOBS) --preset long --output-log build/ctest-long.log
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes sure the machine has what the build needs: setup.sh GROUP...   (groups: build test lint fuzz; none means build test lint)
+# Makes sure the machine has what the build needs: setup.sh GROUP...   (groups: build test long lint fuzz; none means build test lint)
 # Looks for the commands and headers themselves. What is missing is installed with apt-get; without apt-get, or when that
 # fails, the missing things are listed and the exit code is 1. Says nothing when nothing is missing.
 set -eu
@@ -29,6 +29,8 @@ test|python3|command python3|Python 3: check scripts, the programs of HumanEval
 test|iproute2|command ip|ip: two hosts as namespaces of one
 test|libgtest-dev|header gtest/gtest.h|GoogleTest
 test|libbenchmark-dev|header benchmark/benchmark.h|Google Benchmark
+long|slurm-wlm|command slurmctld|Slurm: a cluster of this machine
+long|munge|command munged|MUNGE: what Slurm's daemons know each other by
 fuzz|clang-14|command clang++-14|clang: libFuzzer
 fuzz|libomp-14-dev|clang_header omp.h|OpenMP for clang
 lint|clang-format|command clang-format-14 clang-format|source formatter

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/failure_word.h"
 #include "base/format.h"
 #include "base/json_text.h"
 #include "base/machine.h"
@@ -18,6 +19,7 @@
 #include "cli/config_args.h"
 #include "cli/config_warnings.h"
 #include "cli/exit_code.h"
+#include "cli/goodput_shown.h"
 #include "cli/plant_faults.h"
 #include "cli/print.h"
 #include "cli/ranks.h"
@@ -33,6 +35,7 @@
 #include "runtime/auto_micro_batch.h"
 #include "runtime/backends.h"
 #include "runtime/fit_check.h"
+#include "runtime/from_rank_0.h"
 #include "runtime/loop_tasks.h"
 #include "runtime/open_data.h"
 #include "runtime/start_point.h"
@@ -51,6 +54,8 @@ struct TrainArgs {
   ConfigArgs config;
   bool json = false;
   bool fresh = false;
+  std::vector<int64_t> skip;  // steps
+  int64_t before = 0;         // 0: from the newest checkpoint
 };
 
 // What rank 0 tells before the first step.
@@ -74,8 +79,10 @@ void introduce(const Config& given, const Config& config, const Session& session
 
 // The summary is recorded and shown before anything is written by the model. Collective; only rank 0 has a folder.
 void tell_end(const TrainArgs& args, const Config& config, const TrainSetup& setup, const TrainSummary& summary) {
+  RunAccount run;
   if (setup.folder != nullptr) {
-    const std::string text = summary_text(config, summary);
+    run = account(read_run_record(setup.folder->dir(), true));
+    const std::string text = summary_text(config, summary) + goodput_text(run);
     setup.folder->log().info("{}", text);
     setup.folder->log().info("read\n{}", ledger_text(summary.ledger));
     if (!args.json) print_out(text);
@@ -90,7 +97,9 @@ void tell_end(const TrainArgs& args, const Config& config, const TrainSetup& set
     }
   if (setup.folder != nullptr) {
     if (!samples.empty()) setup.folder->log().info("{}", samples_text(samples));
-    print_out(args.json ? json_text(summary_json(config, summary, samples), 2) + "\n" : samples_text(samples));
+    nlohmann::ordered_json json = summary_json(config, summary, samples);
+    json["goodput"] = goodput_json(run.goodput);
+    print_out(args.json ? json_text(json, 2) + "\n" : samples_text(samples));
   }
   if (setup.folder != nullptr) setup.folder->finish();
   if (failed) std::rethrow_exception(failed);
@@ -146,7 +155,10 @@ RunEnd train_to_end(const TrainArgs& args, const Config& config, TrainSetup& set
       guard.leave_save_behind("a save has not ended", end.signal != 0 ? exit_code_of_signal(end.signal, end.saved) : kFault);
     return end;
   } catch (const std::exception& e) {
-    if (hangs(saver, patience_s)) guard.leave_save_behind(e.what(), exit_code_of(e));
+    if (hangs(saver, patience_s)) {
+      guard.flight().ended(exit_code_of(e), reason_of(e));
+      guard.leave_save_behind(e.what(), exit_code_of(e));
+    }
     throw;
   }
 }
@@ -160,21 +172,34 @@ std::vector<std::pair<std::string, double>> told(LoopEvaluation found, const Tra
   return std::move(found.values);
 }
 
+// Rank 0's: all ranks must skip the same steps.
+std::vector<int64_t> same_list(Comm& world, const std::vector<int64_t>& own) {
+  return nlohmann::json::parse(from_rank_0(world, [&] { return json_text(nlohmann::json(own)); })).get<std::vector<int64_t>>();
+}
+
 // Returns how the run ended: the signal, or 0, and whether all is saved.
 RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Session& session, RunGuard& guard, fault::Injector* faults) {
   const bool leads = session.rank() == 0;
   StartWatch& start = guard.start();
   start.begin("looking for checkpoints");
-  StartPoint from = find_start(config, args.fresh, session.world());
+  StartPoint from = find_start(config, args.fresh, session.world(), args.before);
+  if (leads && args.before > 0 && !from.resumes())
+    print_err(fmt::format("there is no checkpoint before step {}: the run starts from its beginning\n", args.before));
   start.begin("preparing the device");
   const auto backend = make_backend(config.device, session.place());
   // Before anything is planned or computed with other kernels.
   const std::vector<std::string> kernels = backend->use_kernel_choices(saved_kernels(from.index, session.rank()));
   const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads();
   start.begin(leads ? "opening the data: reading or making the document indices" : "opening the data, after rank 0");
-  const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads, shown_on_stderr());
+  double loads_since = now_s(), load_s = 0;  // what reading takes of the start
+  const ScanObserver scanned = [shown = shown_on_stderr(), &guard](const ScanProgress& p) {
+    shown(p);
+    guard.flight().beat();
+  };
+  const std::unique_ptr<Dataset> data = open_data(config, session.world(), session.ranks_on_host(), threads, scanned);
   if (config.train.epochs > 0) start.begin("counting the tokens of the data, for train.epochs");
   config = with_steps(std::move(config), data.get(), session.world(), threads);
+  load_s += now_s() - loads_since;
   check_start(config, from);
   if (from.step() >= config.train.steps) return tell_finished(config, from, leads);
   check_data(from, data.get());
@@ -198,6 +223,7 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
   setup.model.mesh().record_to(guard.flight());
   if (faults != nullptr) faults->place(setup.model.mesh(), setup.model.executor().params(), setup.model.device(), config.train.steps);
   setup.faults = faults;
+  setup.tell_loss = [&](const LossEvent& event) { guard.tell_loss(event); };
   setup.end_signal = [&] { return guard.end_signal(); };
   setup.notes = [&] { return backend->take_kernel_notes(); };
   std::optional<Progress> progress;
@@ -207,8 +233,11 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
     setup.folder = folder;
     setup.progress = &progress.emplace(std::cerr, progress_options(STDERR_FILENO, config.train.steps));
   }
+  loads_since = now_s();
   start.begin(from.kind == StartKind::anew ? "making the initial weights" : "loading the checkpoint");
   TrainState state = start_run(from, config, setup.model, session, threads, folder);
+  load_s += now_s() - loads_since;
+  ask_to_skip(state.loss, state.step, same_list(session.world(), args.skip));
   const std::unique_ptr<Saver> saver =
       make_saver(config, fit.lines(config, assembly.plan()).staging, from, *backend, session, guard, setup);
   if (tasks) {
@@ -218,6 +247,9 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
     setup.evaluate = [&](int64_t step) { return told(tasks->after(step, [&] { return guard.end_signal() != 0; }), setup); };
   }
   start.begin("the first step");
+  std::optional<LiveGoodput> goodput;
+  if (leads) goodput = guard.ready(state.step, config.train.steps, load_s);
+  if (goodput) setup.goodput = [&](const StepMetrics& m) { return goodput->step(m.step_s, m.save_wait_s.value_or(0), wall_time()); };
   return train_to_end(args, config, setup, state, saver.get(), guard);
 }
 
@@ -243,7 +275,7 @@ void run_train(const TrainArgs& args) {
     if (end.signal != 0) throw Interrupted(end.signal, signal_name(end.signal), end.saved);
     guard.flight().ended(kOk, "finished");
   } catch (const std::exception& e) {
-    guard.flight().ended(exit_code_of(e), e.what());
+    guard.flight().ended(exit_code_of(e), reason_of(e));
     throw;
   }
 }
@@ -254,7 +286,20 @@ void add_train_command(CLI::App& app) {
   const auto args = std::make_shared<TrainArgs>();
   CLI::App* command = app.add_subcommand("train", "train a model");
   add_config_args(*command, args->config, "hlat train --config configs/nano.yaml train.steps=100 run.dir=runs/try");
-  command->add_flag("--fresh", args->fresh, "start anew: what the run folder has is moved to its folder previous_N");
+  CLI::Option* fresh = command->add_flag("--fresh", args->fresh, "start anew: what the run folder has is moved to its folder previous_N");
+  command
+      ->add_option("--skip", args->skip,
+                   "steps whose batches are passed over without being computed: 12,57; a checkpoint remembers those that are still to come")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber)
+      ->type_name("STEPS");
+  command
+      ->add_option(
+          "--before", args->before,
+          "go back to the newest checkpoint before this step whose state was found right when it was saved; later ones are set aside")
+      ->check(CLI::PositiveNumber)
+      ->excludes(fresh)
+      ->type_name("STEP");
   command->add_flag("--json", args->json, "print the summary as one JSON object");
   command->callback([args] { run_train(*args); });
 }

@@ -48,6 +48,10 @@ void run(int argc, char** argv, CLI::App& app) {
   hlat::add_ckpt_command(app);
   hlat::add_eval_command(app);
   hlat::add_generate_command(app);
+  hlat::add_runs_command(app);
+  hlat::add_launch_command(app);
+  hlat::add_agent_command(app);
+  hlat::add_check_command(app);
   hlat::show_example(app, "hlat train --config configs/nano.yaml train.steps=100\nhlat COMMAND --help explains a command.");
   app.parse(argc, argv);
   if (app.get_subcommands().empty()) print_out(app.help());

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/failure_word.h"
 #include "base/machine.h"
 #include "base/rng.h"
 #include "checkpoint/staging.h"
@@ -80,10 +81,21 @@ void RunGuard::part() {
 }
 
 RunFolder& RunGuard::open(std::unique_ptr<RunFolder> folder, bool anew) {
-  journal_->open(folder->dir(), folder->lease().token(), folder->shared_log(), anew);
+  const StartFacts facts{.seconds = now_s() - begun_, .reached = folder->past().reached, .progressed_at = folder->past().progressed_at};
+  journal_->open(folder->dir(), folder->lease().token(), folder->shared_log(), anew, facts);
   const std::lock_guard lock(mutex_);
   folder_ = std::move(folder);
   return *folder_;
+}
+
+std::optional<LiveGoodput> RunGuard::ready(int64_t behind, int64_t total, double load_s) {
+  const PastSteps& past = folder_->past();
+  journal_->ready(
+      behind, {.total = total, .seconds = now_s() - begun_, .load_s = load_s, .repeated = past.repeated, .repeated_s = past.repeated_s});
+  const RunRecord record = read_run_record(folder_->dir(), true);
+  const RunAccount so_far = account(record);
+  if (so_far.goodput.restarts == 0 && !so_far.launched) return {};
+  return LiveGoodput(so_far, record.until);
 }
 
 void RunGuard::hold(std::unique_ptr<FolderLease> lease) {
@@ -118,6 +130,7 @@ void RunGuard::note(const std::string& text) try {
 } catch (const std::exception&) {
   // It is told on stderr too.
 }
+void RunGuard::tell_loss(const LossEvent& event) { journal_->note(kind_of(event), event.step, reason_of(event), fields_of(event)); }
 
 // Whoever asked the run to end kills it when that takes too long, without a word; so the run ends itself before, with one.
 void RunGuard::start_grace(int signal) {
@@ -132,9 +145,11 @@ void RunGuard::start_grace(int signal) {
   }).detach();
 }
 
-void RunGuard::ended(const std::string& reason, int exit_code) {
+void RunGuard::ended(const std::string& reason, int exit_code) { ended(reason, exit_code, reason); }
+
+void RunGuard::ended(const std::string& reason, int exit_code, const std::string& flight_reason) {
   over_ = true;
-  flight_.ended(exit_code, reason);
+  flight_.ended(exit_code, flight_reason);
   if (journal_) journal_->end(now_at(), reason, exit_code);
   const std::lock_guard lock(mutex_);
   if (more_ != nullptr) more_->release();
@@ -147,7 +162,7 @@ std::string RunGuard::failed(const std::exception& e, int exit_code) {
   const Absent gone = exit_code == kFault ? absent() : Absent{};
   const std::string more = gone.words.empty() ? "" : "; on this host " + gone.words;
   if (launch_.rank != 0 && exit_code != kFault) std::this_thread::sleep_for(kAfterRank0);
-  ended(e.what() + more, exit_code);
+  ended(e.what() + more, exit_code, reason_of(e) + more);
   return more;
 }
 

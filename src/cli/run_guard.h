@@ -16,14 +16,17 @@
 #include <string>
 #include <thread>
 
+#include "base/machine.h"
 #include "base/signals.h"
 #include "config/config.h"
 #include "flight/flight_recorder.h"
+#include "record/goodput.h"
 #include "record/run_folder.h"
 #include "record/run_journal.h"
 #include "runtime/job_processes.h"
 #include "runtime/session.h"
 #include "runtime/start_watch.h"
+#include "train/loss_event.h"
 #include "train/run_saves.h"
 
 namespace hlat {
@@ -43,17 +46,22 @@ class RunGuard {
   void part();
   // Rank 0: the folder is kept here, and the run recorded in it from now on. anew: it does not go on with one that was there.
   RunFolder& open(std::unique_ptr<RunFolder> folder, bool anew);
+  // Rank 0, just before the first step: it goes on behind a step, of so many, and has spent load_s seconds with loading. Returns what the
+  // run's goodput is counted with from here on; none: it was never restarted, and nobody watches it.
+  std::optional<LiveGoodput> ready(int64_t behind, int64_t total, double load_s);
   void hold(std::unique_ptr<FolderLease> lease);  // of another folder, given back with the run's own
   void join(uint64_t token);                      // other ranks; see RunJournal
 
   // Once after each step, as TrainSetup wants it. The start-up ends with the first call.
   int end_signal();
-  int64_t& step() { return step_; }      // under way; 0: before the first
-  void tell_save(const SaveNews& news);  // rank 0
-  void note(const std::string& text);    // any rank, from any thread: a line of log.txt, once there is one
+  int64_t& step() { return step_; }        // under way; 0: before the first
+  void tell_save(const SaveNews& news);    // rank 0
+  void tell_loss(const LossEvent& event);  // rank 0
+  void note(const std::string& text);      // any rank, from any thread: a line of log.txt, once there is one
 
   void over() { over_ = true; }                          // every rank: nothing is left that checkpoint.grace_s has to end
   void ended(const std::string& reason, int exit_code);  // records how, and gives the folder back
+  void ended(const std::string& reason, int exit_code, const std::string& flight_reason);
   // Ends the process as it is, with a save that its disk does not let end.
   [[noreturn]] void leave_save_behind(const std::string& reason, int exit_code);
   // Records a failure of this rank. Returns who of this host is gone or stopped, where that may be the cause: "; on this host rank 2 is
@@ -70,6 +78,7 @@ class RunGuard {
   void watch_agent(const std::stop_token& stop);
 
   const Launch launch_;
+  const double begun_ = now_s();
   FlightRecorder flight_;
   Config config_;
   int64_t step_ = 0;

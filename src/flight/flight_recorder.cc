@@ -87,7 +87,7 @@ void FlightRecorder::mesh(int tp, int pp, int dp) {
 void FlightRecorder::phase(FlightPhase kind, std::string_view words) {
   const uint64_t now = now_ns();
   if (const uint64_t since = ring_->phase_ns; since != 0) {
-    Shared<double>& longest = ring_->longest[ring_->phase_kind];
+    FlightWord<double>& longest = ring_->longest[ring_->phase_kind];
     longest = std::max(longest.load(), static_cast<double>(now - since) * 1e-9);
   }
   ring_->phase_kind = static_cast<uint8_t>(kind);
@@ -129,7 +129,8 @@ void FlightRecorder::saving(uint64_t bytes, int64_t saved_step) {
 }
 
 void FlightRecorder::ended(int exit_code, std::string_view reason) {
-  if (ring_->ended.exchange(1) != 0) return;
+  uint8_t before = 0;
+  if (!ring_->ended.compare_exchange_strong(before, 1)) return;
   ring_->exit_code = exit_code;
   put(ring_->reason, reason);
   ring_->ended.store(2, std::memory_order_release);
@@ -199,7 +200,8 @@ std::string_view name_of(FlightPhase phase) {
 
 std::string_view name_of(FlightAction action) {
   constexpr std::array<std::string_view, kFlightActions> names = {
-      "between steps", "data", "forward", "backward", "gradient sums", "norms", "update", "reading the loss", "comparing replicas", "waiting for a save"};
+      "between steps", "data",   "forward",          "backward",           "gradient sums",
+      "norms",         "update", "reading the loss", "comparing replicas", "waiting for a save"};
   return names[static_cast<size_t>(action)];
 }
 

@@ -37,35 +37,35 @@ struct FlightEvent {
 };
 
 template <class T>
-using Shared = std::atomic<T>;  // lock-free, so it works between processes
-static_assert(Shared<uint64_t>::is_always_lock_free && Shared<double>::is_always_lock_free);
+using FlightWord = std::atomic<T>;  // lock-free, so it works between processes
+static_assert(FlightWord<uint64_t>::is_always_lock_free && FlightWord<double>::is_always_lock_free);
 
 // Text that one thread at a time writes and others read whole: the sequence is odd while it changes.
 template <int kBytes>
 struct FlightText {
-  Shared<uint32_t> sequence;
-  std::array<Shared<char>, kBytes> text;
+  FlightWord<uint32_t> sequence;
+  std::array<FlightWord<char>, kBytes> text;
 };
 
 // A group of ranks, as one rank knows it. Operations of a group are counted from 1, and in the same order on all its ranks; messages
 // between two ranks (send, recv) are not counted, they name the peer.
 struct FlightGroup {
-  Shared<uint64_t> id;  // equal on its ranks, different from other groups'; 0: none here
+  FlightWord<uint64_t> id;  // equal on its ranks, different from other groups'; 0: none here
   FlightText<16> name;
-  Shared<int32_t> rank, size;
-  Shared<uint64_t> entered, left;  // collectives
-  Shared<uint8_t> kind;            // CommKind under way, valid while open
-  Shared<uint8_t> open;            // a call is under way
-  Shared<uint8_t> on_stream;       // calls return before they are done
-  Shared<uint8_t> queued;          // the call is a queue's, overlapped with the computation
-  Shared<uint8_t> awaited;         // the computation waits for that queue
-  Shared<int32_t> peer;            // that the call waits for, in this group; -1: not known
-  Shared<uint64_t> since_ns;
+  FlightWord<int32_t> rank, size;
+  FlightWord<uint64_t> entered, left;  // collectives
+  FlightWord<uint8_t> kind;            // CommKind under way, valid while open
+  FlightWord<uint8_t> open;            // a call is under way
+  FlightWord<uint8_t> on_stream;       // calls return before they are done
+  FlightWord<uint8_t> queued;          // the call is a queue's, overlapped with the computation
+  FlightWord<uint8_t> awaited;         // the computation waits for that queue
+  FlightWord<int32_t> peer;            // that the call waits for, in this group; -1: not known
+  FlightWord<uint64_t> since_ns;
 };
 
 struct FlightStep {
-  Shared<int64_t> step;
-  Shared<double> seconds, compute_s;  // compute: without waits for peers and data
+  FlightWord<int64_t> step;
+  FlightWord<double> seconds, compute_s;  // compute: without waits for peers and data
 };
 
 // Where ranks of hlat launch put their rings on their host, and by which processes of a job are known: a variable of their environment.
@@ -76,40 +76,40 @@ inline constexpr int kFlightGroups = 16, kFlightSteps = 64, kFlightEvents = 512;
 
 struct FlightRing {
   // origin
-  Shared<uint32_t> magic, version;  // magic is written last
-  Shared<int32_t> rank, ranks, pid;
-  Shared<uint64_t> started_ns;
-  Shared<int32_t> tp, pp, dp;  // degrees; 0: not known yet
+  FlightWord<uint32_t> magic, version;  // magic is written last
+  FlightWord<int32_t> rank, ranks, pid;
+  FlightWord<uint64_t> started_ns;
+  FlightWord<int32_t> tp, pp, dp;  // degrees; 0: not known yet
   FlightText<64> host;
 
   // of the agent that reads this; a rank whose agent is gone ends itself
-  Shared<int32_t> agent_pid;
-  Shared<uint64_t> agent_beat_ns;
+  FlightWord<int32_t> agent_pid;
+  FlightWord<uint64_t> agent_beat_ns;
 
   // now
-  Shared<uint64_t> progress;     // counts everything that is done
-  Shared<uint64_t> progress_ns;  // when it last did
-  Shared<int64_t> step;          // under way; 0: before the first
-  Shared<int64_t> steps_done;    // by this process
-  Shared<uint8_t> action, op;
-  Shared<int32_t> micro, chunk;
-  Shared<uint64_t> saved_bytes;  // moves while a save gets on
-  Shared<int64_t> saved_step;    // the latest checkpoint; 0: none
+  FlightWord<uint64_t> progress;     // counts everything that is done
+  FlightWord<uint64_t> progress_ns;  // when it last did
+  FlightWord<int64_t> step;          // under way; 0: before the first
+  FlightWord<int64_t> steps_done;    // by this process
+  FlightWord<uint8_t> action, op;
+  FlightWord<int32_t> micro, chunk;
+  FlightWord<uint64_t> saved_bytes;  // moves while a save gets on
+  FlightWord<int64_t> saved_step;    // the latest checkpoint; 0: none
 
-  Shared<uint8_t> phase_kind;
-  Shared<uint64_t> phase_ns;
+  FlightWord<uint8_t> phase_kind;
+  FlightWord<uint64_t> phase_ns;
   FlightText<128> phase;
-  std::array<FlightStep, kFlightSteps> steps;         // the latest; number n lies at n % kFlightSteps
-  std::array<Shared<double>, kFlightPhases> longest;  // of each phase that ended, seconds
+  std::array<FlightStep, kFlightSteps> steps;             // the latest; number n lies at n % kFlightSteps
+  std::array<FlightWord<double>, kFlightPhases> longest;  // of each phase that ended, seconds
 
   std::array<FlightGroup, kFlightGroups> groups;
 
   // end
-  Shared<uint8_t> ended;
-  Shared<int32_t> exit_code;
+  FlightWord<uint8_t> ended;
+  FlightWord<int32_t> exit_code;
   FlightText<1024> reason;
 
-  Shared<uint64_t> events_written;
+  FlightWord<uint64_t> events_written;
   std::array<FlightEvent, kFlightEvents> events;
 };
 

@@ -24,7 +24,7 @@ std::string text_of(const FlightText<kBytes>& from) {
   for (int tries = 0; tries < 100; ++tries) {
     const uint32_t before = from.sequence.load(std::memory_order_acquire);
     text.clear();
-    for (const Shared<char>& c : from.text) {
+    for (const FlightWord<char>& c : from.text) {
       const char value = c.load(std::memory_order_relaxed);
       if (value == 0) break;
       text += value;
@@ -42,6 +42,14 @@ char process_state(int pid) {
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   const size_t name_end = text.rfind(')');
   return name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : 'X';
+}
+
+uint64_t io_of(int pid) {
+  std::ifstream in(fmt::format("/proc/{}/io", pid));
+  uint64_t bytes = 0, value = 0;
+  for (std::string name; in >> name >> value;)
+    if (name == "rchar:" || name == "wchar:") bytes += value;
+  return bytes;
 }
 
 GroupView view_of(const FlightGroup& g, uint64_t now) {
@@ -102,6 +110,7 @@ RankView RingReader::view(int64_t steps_from) const {
   v.pp = r.pp;
   v.dp = r.dp;
   v.process = process_state(v.pid);
+  v.io_bytes = io_of(v.pid);
   v.ended = r.ended.load(std::memory_order_acquire) == 2;
   v.exit_code = r.exit_code;
   if (v.ended) v.reason = text_of(r.reason);
@@ -115,7 +124,7 @@ RankView RingReader::view(int64_t steps_from) const {
   v.chunk = r.chunk;
   v.phase = static_cast<FlightPhase>(std::min<int>(r.phase_kind, kFlightPhases - 1));
   v.phase_words = text_of(r.phase);
-  for (const Shared<double>& longest : r.longest) v.longest.push_back(longest);
+  for (const FlightWord<double>& longest : r.longest) v.longest.push_back(longest);
   v.steps_done = r.steps_done.load(std::memory_order_acquire);
   for (int64_t n = std::max({steps_from, v.steps_done - kFlightSteps + 1, int64_t{0}}); n < v.steps_done; ++n) {
     const FlightStep& s = r.steps[static_cast<size_t>(n) % kFlightSteps];
@@ -167,6 +176,7 @@ nlohmann::ordered_json to_json(const RankView& v) {
           {"mesh", {v.tp, v.pp, v.dp}},
           {"process", std::string(1, v.process)},
           {"age_s", v.age_s},
+          {"io_bytes", v.io_bytes},
           {"progress", v.progress},
           {"silent_s", v.silent_s},
           {"step", v.step},
@@ -199,6 +209,7 @@ RankView rank_view(const nlohmann::ordered_json& j) try {
   const std::string process = j.at("process");
   v.process = process.empty() ? '?' : process[0];
   v.age_s = j.at("age_s");
+  v.io_bytes = j.at("io_bytes");
   v.progress = j.at("progress");
   v.silent_s = j.at("silent_s");
   v.step = j.at("step");

@@ -20,9 +20,9 @@ struct GroupView {
   uint64_t entered = 0, left = 0;
   bool open = false, on_stream = false;
   bool queued = false, awaited = false;  // the call is a queue's; the computation waits for that
-  uint8_t kind = 0;    // CommKind, while open
-  int peer = -1;       // in the group
-  double since_s = 0;  // how long the call has been under way
+  uint8_t kind = 0;                      // CommKind, while open
+  int peer = -1;                         // in the group
+  double since_s = 0;                    // how long the call has been under way
 };
 
 struct StepTime {
@@ -34,8 +34,9 @@ struct RankView {
   int rank = 0, ranks = 0, pid = 0;
   std::string host;
   int tp = 0, pp = 0, dp = 0;
-  char process = '?';  // state as in /proc/PID/stat; 'X': it is gone
-  double age_s = 0;    // of the process
+  char process = '?';     // state as in /proc/PID/stat; 'X': it is gone
+  double age_s = 0;       // of the process
+  uint64_t io_bytes = 0;  // that the process has read and written so far; 0: not known
   uint64_t progress = 0;
   double silent_s = 0;  // since it last made progress
   int64_t step = 0, steps_done = 0, saved_step = 0;

@@ -109,6 +109,16 @@ uint64_t lease_token(const fs::path& folder) {
   return j.is_object() ? field(j, "token", uint64_t{0}) : 0;
 }
 
+bool FolderLease::is_held(const fs::path& folder) {
+  const fs::path file = folder / "run.lock";
+  std::error_code none;
+  const auto renewed = fs::last_write_time(file, none);
+  if (none) return false;
+  const Owner owner = Owner::parse(read_text(file));
+  if (const Owner::Life life = owner.life(); life != Owner::Life::unknown) return life == Owner::Life::lives;
+  return std::chrono::duration<double>(fs::file_time_type::clock::now() - renewed).count() < owner.lease_s;
+}
+
 FolderLease::FolderLease(const fs::path& folder, double lease_s, const Say& say, std::string setting)
     : folder_(folder),
       file_(folder / "run.lock"),

@@ -29,10 +29,12 @@ class FolderLease {
   FolderLease(const FolderLease&) = delete;
   FolderLease& operator=(const FolderLease&) = delete;
 
-  void check() const;                                      // Error when another process has taken over
-  void release();                                          // gives the folder back before this ends; from any thread
-  const std::string& taken_over() const { return word_; }  // from whom and why; empty: it was free
-  uint64_t token() const { return token_; }                // tells this lease from all others
+  void check() const;                                        // Error when another process has taken over
+  void release();                                            // gives the folder back before this ends; from any thread
+  const std::string& taken_over() const { return word_; }    // from whom and why; empty: it was free
+  uint64_t token() const { return token_; }                  // tells this lease from all others
+  static bool is_held(const std::filesystem::path& folder);  // somebody writes there: the owner's process lives, or, on another host, the
+                                                             // lock was renewed within its lease
 
  private:
   struct Owner;

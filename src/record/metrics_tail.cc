@@ -65,12 +65,23 @@ std::optional<int64_t> step_of(const std::string& line) {
   return step != json.end() && step->is_number_integer() ? std::optional(step->get<int64_t>()) : std::nullopt;
 }
 
+std::optional<double> value_of(const std::string& line, const char* key) {
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  const auto value = json.find(key);
+  return value != json.end() && value->is_number() ? std::optional(value->get<double>()) : std::nullopt;
+}
+
 }  // namespace
 
-std::optional<int64_t> last_recorded_step(const fs::path& metrics) {
+std::optional<LastStep> last_recorded(const fs::path& metrics) {
   for (LinesFromBehind lines(metrics); lines.next();)
-    if (const auto step = step_of(lines.line())) return step;
+    if (const auto step = step_of(lines.line())) return LastStep{.step = *step, .loss = value_of(lines.line(), "loss")};
   return {};
+}
+
+std::optional<int64_t> last_recorded_step(const fs::path& metrics) {
+  const auto last = last_recorded(metrics);
+  return last ? std::optional(last->step) : std::nullopt;
 }
 
 MetricsCut cut_metrics(const fs::path& metrics, int64_t step, PreviousRun& previous) {
@@ -87,6 +98,7 @@ MetricsCut cut_metrics(const fs::path& metrics, int64_t step, PreviousRun& previ
     cut = lines.line_begin();
     result.first_cut = found;
     if (!result.last_cut) result.last_cut = found;
+    result.cut_s += value_of(lines.line(), "step_s").value_or(0);
   }
   if (cut < lines.whole()) {
     const fs::path copy = previous.folder() / metrics.filename();

@@ -11,11 +11,17 @@
 namespace hlat {
 
 // Of the last whole line of a step; none: there is no file or no such line.
+struct LastStep {
+  int64_t step = 0;
+  std::optional<double> loss = {};  // none: not finite
+};
+std::optional<LastStep> last_recorded(const std::filesystem::path& metrics);
 std::optional<int64_t> last_recorded_step(const std::filesystem::path& metrics);
 
 struct MetricsCut {
   std::optional<int64_t> kept;                 // the last step that stays
   std::optional<int64_t> first_cut, last_cut;  // steps that were set aside
+  double cut_s = 0;                            // what they had taken
 };
 
 // Lines past `step` go to previous_N/metrics.jsonl, and part of a line at the end, left by a process that died, goes away. The copy is on

@@ -23,23 +23,32 @@ constexpr double kLiveIntervalS = 0.1, kPlainIntervalS = 1;
 ProgressOptions progress_options(int fd, int64_t total_steps) {
   ProgressOptions o;
   o.total_steps = total_steps;
-  const char* term = std::getenv("TERM");
-  o.live = isatty(fd) == 1 && term != nullptr && std::string_view(term) != "dumb";
   o.now = now_s;
-  o.width = [fd] {
-    winsize size{};
-    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? int{size.ws_col} : 80;
-  };
+  // Behind a launcher, which has the terminal and says how wide it is.
+  const char* columns = std::getenv(kColumnsVariable);
+  const int given = columns == nullptr ? 0 : std::atoi(columns);
+  o.live = given > 0 || live_columns(fd) > 0;
+  o.width = [fd, given] { return given > 0 ? given : std::max(1, live_columns(fd)); };
   return o;
+}
+
+int live_columns(int fd) {
+  const char* term = std::getenv("TERM");
+  if (isatty(fd) != 1 || term == nullptr || std::string_view(term) == "dumb") return 0;
+  winsize size{};
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? int{size.ws_col} : 80;
 }
 
 std::string progress_line(const StepMetrics& m, int64_t total_steps, double elapsed_s, double eta_s, int width) {
   std::vector<std::string> parts;
   parts.push_back(fmt::format("step {:{}}/{}", m.step, fmt::formatted_size("{}", total_steps), total_steps));
-  parts.push_back(m.floor == m.floor ? fmt::format("loss {:.4f} (floor {:.4f})", m.loss, m.floor) : fmt::format("loss {:.4f}", m.loss));
+  parts.push_back(!m.computed          ? "skipped"
+                  : m.floor == m.floor ? fmt::format("loss {:.4f} (floor {:.4f})", m.loss, m.floor)
+                                       : fmt::format("loss {:.4f}", m.loss));
   if (m.val_loss) parts.push_back(fmt::format("held out {:.4f}", *m.val_loss));
   parts.push_back(format_count(m.tokens_per_s) + " tokens/s");
   if (is_utilization(m.mfu)) parts.push_back(fmt::format("MFU {:.1f}%", 100 * m.mfu));
+  if (m.goodput) parts.push_back(fmt::format("goodput {:.1f}%", 100 * *m.goodput));
   if (m.step < total_steps) parts.push_back("ETA " + format_duration(eta_s));
   parts.push_back("elapsed " + format_duration(elapsed_s));
   std::string line;

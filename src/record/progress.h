@@ -18,6 +18,10 @@ struct ProgressOptions {
   std::function<int()> width;   // columns of the terminal; asked at every redraw, since windows change
 };
 
+// Columns of the terminal that `fd` is, if it can move its cursor; 0: it is none.
+int live_columns(int fd);
+inline constexpr const char* kColumnsVariable = "HLAT_COLUMNS";  // given by hlat launch to ranks whose output it shows on a terminal
+
 // Options for a real stream: live when `fd` is a terminal that can move its cursor.
 ProgressOptions progress_options(int fd, int64_t total_steps);
 

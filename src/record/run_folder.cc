@@ -1,12 +1,13 @@
 #include "record/run_folder.h"
 
-#include <chrono>
 #include <fstream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "record/event_file_cut.h"
+#include "record/events.h"
 #include "record/metrics_tail.h"
+#include "record/step_times.h"
 
 namespace hlat {
 namespace fs = std::filesystem;
@@ -59,7 +60,15 @@ std::vector<std::string> describe(const MetricsCut& cut, int64_t step, const fs:
 
 constexpr size_t kMostHeld = 100'000;  // steps, some 50 MiB
 
-double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+// Of a run that starts anew all of them are done again.
+PastSteps look_back(const fs::path& metrics, bool goes_on) {
+  PastSteps past{.reached = last_recorded_step(metrics)};
+  if (!past.reached) return past;
+  past.progressed_at = written_at(metrics);
+  if (goes_on) return past;
+  for (const RecordedStep& step : read_step_times(metrics)) ++past.repeated, past.repeated_s += step.seconds;
+  return past;
+}
 
 }  // namespace
 
@@ -69,6 +78,7 @@ RunFolder::RunFolder(const fs::path& dir, std::string_view config_yaml, bool ten
       lease_(dir_, lease_s, say),
       tensorboard_(tensorboard),
       goes_on_(start.goes_on),
+      past_(look_back(dir_ / "metrics.jsonl", goes_on_)),
       previous_(dir_),
       found_(make_room(config_yaml, start)),
       log_(make_file_log(dir_ / "log.txt")) {
@@ -102,6 +112,7 @@ void RunFolder::go_on(int64_t behind) {
   if (fs::exists(dir_ / "eval.jsonl")) cut_metrics(dir_ / "eval.jsonl", behind, previous_);
   for (const fs::path& file : files_in(dir_, is_event_file)) cut_event_file(file, behind, previous_);
   last_step_ = cut.kept;
+  if (cut.first_cut) past_.repeated = *cut.last_cut - *cut.first_cut + 1, past_.repeated_s = cut.cut_s;
   for (const std::string& line : describe(cut, behind, cut.first_cut ? previous_.folder() : fs::path())) log_->info("{}", line);
   open_records();
 }

@@ -30,6 +30,14 @@ struct FolderStart {
                                                       // are skipped (--fresh: all folders of them; a rewind: those of later steps)
 };
 
+// The steps that the folder had when a run was started in it.
+struct PastSteps {
+  std::optional<int64_t> reached = {};  // the last
+  double progressed_at = 0;             // when it was recorded, seconds since 1970; 0: not known
+  int64_t repeated = 0;                 // that are done again; known after go_on()
+  double repeated_s = 0;                // what these had taken
+};
+
 class RunFolder {
  public:
   // Creates `dir` where needed. UsageError naming the path and the reason when that is impossible, or who is writing to it.
@@ -45,6 +53,7 @@ class RunFolder {
   void record(const TaskMetrics& m);
   void finish();                                                   // FaultError: something is still held
   std::optional<int64_t> last_step() const { return last_step_; }  // in metrics.jsonl
+  const PastSteps& past() const { return past_; }
   spdlog::logger& log() { return *log_; }
   const Log& shared_log() const { return log_; }
   FolderLease& lease() { return lease_; }
@@ -63,6 +72,7 @@ class RunFolder {
   std::filesystem::path dir_;
   FolderLease lease_;
   bool tensorboard_, goes_on_;
+  PastSteps past_;
   PreviousRun previous_;  // one for all that this start sets aside
   std::optional<int64_t> last_step_;
   std::vector<std::string> found_;  // of an earlier run, for the log

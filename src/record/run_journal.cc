@@ -1,59 +1,40 @@
 #include "record/run_journal.h"
 
-#include <fmt/chrono.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <fstream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/machine.h"
+#include "record/events.h"
 #include "record/folder_lease.h"
 
 namespace hlat {
 
 namespace {
 
-std::string utc_time() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now);
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now - seconds).count();
-  return fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(seconds.count())), ms);
-}
-
 constexpr std::string_view kAnew = "started", kGoesOn = "started again";
-
-template <class See>
-void for_each_event(const std::filesystem::path& folder, const See& see) {
-  std::ifstream in(folder / "events.jsonl", std::ios::binary);
-  for (std::string line; std::getline(in, line);) {
-    const auto event = nlohmann::json::parse(line, nullptr, false);
-    if (event.is_object() && event.contains("kind")) see(event);
-  }
-}
 
 // Whether the last start has its end.
 bool is_over(const std::filesystem::path& folder) {
   bool over = false;
-  for_each_event(folder, [&](const nlohmann::json& event) {
-    if (event["kind"] == "start") over = false;
-    if (event["kind"] == "end") over = true;
-  });
+  for (const RunEvent& event : read_events(folder).events) {
+    if (event.kind == "start") over = false;
+    if (event.kind == "end") over = true;
+  }
   return over;
 }
 
 }  // namespace
 
-void RunJournal::open(const std::filesystem::path& folder, uint64_t token, Log log, bool anew) {
+void RunJournal::open(const std::filesystem::path& folder, uint64_t token, Log log, bool anew, const StartFacts& facts) {
   const std::lock_guard lock(mutex_);
   cut_to_whole_lines(folder / "events.jsonl");
   folder_ = folder;
   token_ = token;
   log_ = std::move(log);
   const std::string reason(anew ? kAnew : kGoesOn);
-  const Event start{.kind = "start", .reason = reason};
+  const Event start{.kind = "start", .reason = reason, .start = facts};
   this->log(start);
   write(start);
 }
@@ -64,6 +45,10 @@ void RunJournal::join(const std::filesystem::path& folder, uint64_t token) {
   token_ = token;
 }
 
+void RunJournal::ready(int64_t behind, const ReadyFacts& facts) {
+  try_write({.kind = "ready", .step = behind, .reason = "the first step begins", .ready = facts, .routine = true});
+}
+
 void RunJournal::signal(int64_t step, const std::string& reason) { try_write({.kind = "signal", .step = step, .reason = reason}); }
 
 void RunJournal::save(int64_t step, const std::string& reason, bool failed, int64_t saved) {
@@ -72,6 +57,10 @@ void RunJournal::save(int64_t step, const std::string& reason, bool failed, int6
 
 void RunJournal::fault(int64_t step, const std::string& reason, const std::vector<int>& missing) {
   try_write({.kind = "fault", .step = step, .reason = reason, .missing = missing});
+}
+
+void RunJournal::note(const char* kind, int64_t step, const std::string& reason, const nlohmann::ordered_json& fields) {
+  try_write({.kind = kind, .step = step, .reason = reason, .routine = true, .fields = &fields});
 }
 
 void RunJournal::end(int64_t step, const std::string& reason, int exit_code) {
@@ -104,21 +93,30 @@ void RunJournal::log(const Event& e) {
 
 void RunJournal::write(const Event& e) {
   nlohmann::ordered_json j{
-      {"time", utc_time()},        {"kind", e.kind},         {"step", e.step},      {"reason", e.reason}, {"exit_code", nullptr},
-      {"rank", origin_.rank},      {"ranks", origin_.ranks}, {"host", host_name()}, {"pid", getpid()},    {"config", origin_.config},
+      {"time", utc_text(wall_time())}, {"kind", e.kind},         {"step", e.step},      {"reason", e.reason}, {"exit_code", nullptr},
+      {"rank", origin_.rank},          {"ranks", origin_.ranks}, {"host", host_name()}, {"pid", getpid()},    {"config", origin_.config},
       {"version", origin_.version}};
   if (e.exit_code) j["exit_code"] = *e.exit_code;
   if (!e.missing.empty()) j["missing"] = e.missing;
   if (e.saved > 0) j["saved"] = e.saved;
+  if (const auto& s = e.start) {
+    j["seconds"] = s->seconds;
+    if (s->reached) j["reached"] = *s->reached;
+    if (s->progressed_at > 0) j["progressed_at"] = utc_text(s->progressed_at);
+  }
+  if (const auto& r = e.ready)
+    j.update(
+        {{"total", r->total}, {"seconds", r->seconds}, {"load_s", r->load_s}, {"repeated", r->repeated}, {"repeated_s", r->repeated_s}});
+  if (e.fields != nullptr) j.update(*e.fields);
   OutputFile(folder_ / "events.jsonl", OutputFile::Mode::append).write(json_text(j) + "\n");
 }
 
 int64_t recorded_save(const std::filesystem::path& folder) {
   int64_t saved = 0;
-  for_each_event(folder, [&](const nlohmann::json& event) {
-    if (event["kind"] == "start" && event.value("reason", nlohmann::json()) == kAnew) saved = 0;
-    if (event["kind"] == "save" && event.value("saved", nlohmann::json()).is_number_integer()) saved = event["saved"].get<int64_t>();
-  });
+  for (const RunEvent& event : read_events(folder).events) {
+    if (event.kind == "start" && event.reason == kAnew) saved = 0;
+    if (event.kind == "save" && event.saved) saved = *event.saved;
+  }
   return saved;
 }
 

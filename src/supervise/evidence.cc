@@ -43,7 +43,7 @@ std::string line_of(const RankView& v, const WaitGraph& graph) {
 std::string group_name(const FlightRing& ring, int group) {
   if (group < 0 || group >= kFlightGroups) return "?";
   std::string name;
-  for (const Shared<char>& c : ring.groups[static_cast<size_t>(group)].name.text) {
+  for (const FlightWord<char>& c : ring.groups[static_cast<size_t>(group)].name.text) {
     if (c == 0) break;
     name += c;
   }

@@ -13,9 +13,17 @@ namespace hlat {
 namespace {
 
 constexpr size_t kLearnedSteps = 128;
-constexpr double kFloor = 8, kFloorMedians = 2.75;     // seconds, medians: what is silent for less never hangs
-constexpr double kCeiling = 9.5, kCeilingMedians = 3;  // with a look every half second a hang is found in 10 s or 3 medians
-constexpr double kLook = 0.5;                          // seconds: a look that comes later than that counts as a delay
+constexpr double kFloor = 8, kFloorMedians = 2.65;    // seconds, medians: what is silent for less never hangs
+constexpr double kCeiling = 10, kCeilingMedians = 3;  // in which a hang is found
+constexpr double kLooks = 1;                          // of that, what goes by between looks
+constexpr double kLate = 0.5;                         // seconds: a look that comes so late counts as a delay
+
+constexpr uint64_t kSomeBytes = 1 << 20;  // less is no progress: locks are renewed, lines are logged
+
+// Whether files are what the rank is about; in a step only data and saves are.
+bool works_on_files(const RankView& v) {
+  return v.phase != FlightPhase::training || v.action == FlightAction::save_wait || v.action == FlightAction::load;
+}
 
 // Of ends that make no progress: the lower, the more likely the cause.
 enum class Suspicion : uint8_t { stopped, ended, silent, device };
@@ -53,7 +61,7 @@ double HangWatch::limit_of(const RankView& v) const {
   if (v.ended || v.phase == FlightPhase::start) return start;
   const double training = times_.empty() ? start
                                          : std::clamp(2 * median_ + 6 * spread_, std::max(kFloor, kFloorMedians * median_),
-                                                      std::max(kCeiling, kCeilingMedians * median_ - kLook));
+                                                      std::max(kCeiling, kCeilingMedians * median_) - kLooks);
   if (v.phase == FlightPhase::training) return v.action == FlightAction::save_wait ? std::max(start, training) : training;
   const double known = longest_[static_cast<size_t>(v.phase)];
   if (v.phase == FlightPhase::validation && known > 0) return std::max(training, 2 * known);
@@ -87,7 +95,7 @@ double HangWatch::silent_s(const RankView& v, double now) const {
 std::optional<Hang> HangWatch::look(const RankViews& views, double now, double delay_s) {
   HLAT_CHECK(views.size() == seen_.size(), "views of {} ranks, not {}", views.size(), seen_.size());
   if (!begun_) begun_ = now;
-  if (delay_s > kLook) delays_ += delay_s;
+  if (delay_s > kLate) delays_ += delay_s;
   bool suspected = false;
   for (size_t r = 0; r < views.size(); ++r) {
     if (!views[r]) continue;
@@ -95,7 +103,9 @@ std::optional<Hang> HangWatch::look(const RankViews& views, double now, double d
     HLAT_CHECK(v.rank == static_cast<int>(r), "the view of rank {} in the place of rank {}", v.rank, r);
     Seen& seen = seen_[r];
     if (!seen.ever || seen.pid != v.pid) seen = {.ever = true, .pid = v.pid, .progress = ~v.progress};
-    if (seen.progress != v.progress) seen.progress = v.progress, seen.changed = now, seen.delays = delays_;
+    const bool files = works_on_files(v) && v.io_bytes >= seen.io_bytes + kSomeBytes;
+    if (files || seen.progress != v.progress)
+      seen.progress = v.progress, seen.io_bytes = v.io_bytes, seen.changed = now, seen.delays = delays_;
     learn(v, seen);
   }
   for (const auto& v : views) suspected = suspected || (v && !v->gone() && silent_s(*v, now) > limit_of(*v));

@@ -3,11 +3,12 @@
 //
 //   launch.hang_s > 0       that one, for everything
 //   start                   launch.start_hang_s; also before any step is known
-//   training                2 medians and 6 spreads of the run's steps, but between 8 s or 2.75 medians and 9.5 s or 3 medians
+//   training                2 medians and 6 spreads of the run's steps, no less than 8 s or 2.65 medians, no more than 10 s or 3 medians
 //   validation              twice the longest so far, no less than in training; before one is known launch.start_hang_s
 //   evaluation, last save,  twice the longest so far, no less than launch.start_hang_s
 //   waits for a save
 //
+// Outside of steps a file that is read or written is progress too: a checkpoint that is loaded, documents that are indexed.
 // A stopped process has the limit of its phase: that may be a debugger. Ranks that are gone are no hang: whoever starts ranks sees them.
 // Time that the observer itself did not run is not counted: then the machine was busy or suspended, and the ranks with it.
 #pragma once
@@ -49,7 +50,7 @@ class HangWatch {
   struct Seen {
     bool ever = false;
     int pid = 0;
-    uint64_t progress = 0;
+    uint64_t progress = 0, io_bytes = 0;
     double changed = 0;  // when progress last did
     double delays = 0;   // of the observer, all until then
     int64_t step = 0;    // the latest whose time is known

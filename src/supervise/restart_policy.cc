@@ -13,30 +13,30 @@ namespace hlat {
 
 namespace {
 
-constexpr std::array<std::pair<FailureKind, std::string_view>, 15> kFailureNames = {{{FailureKind::finished, "finished"},
-                                                                                     {FailureKind::bad_input, "bad_input"},
-                                                                                     {FailureKind::bug, "bug"},
-                                                                                     {FailureKind::preempted, "preempted"},
-                                                                                     {FailureKind::dead_rank, "dead_rank"},
-                                                                                     {FailureKind::out_of_memory, "out_of_memory"},
-                                                                                     {FailureKind::dead_host, "dead_host"},
-                                                                                     {FailureKind::hang, "hang"},
-                                                                                     {FailureKind::start_hang, "start_hang"},
-                                                                                     {FailureKind::health, "health"},
-                                                                                     {FailureKind::non_finite, "non_finite"},
-                                                                                     {FailureKind::spike, "spike"},
-                                                                                     {FailureKind::error, "error"},
-                                                                                     {FailureKind::fault_exit, "fault_exit"},
-                                                                                     {FailureKind::straggler, "straggler"}}};
+constexpr std::array<std::pair<FaultKind, std::string_view>, 15> kFailureNames = {{{FaultKind::finished, "finished"},
+                                                                                   {FaultKind::bad_input, "bad_input"},
+                                                                                   {FaultKind::bug, "bug"},
+                                                                                   {FaultKind::preempted, "preempted"},
+                                                                                   {FaultKind::dead_rank, "dead_rank"},
+                                                                                   {FaultKind::out_of_memory, "out_of_memory"},
+                                                                                   {FaultKind::dead_host, "dead_host"},
+                                                                                   {FaultKind::hang, "hang"},
+                                                                                   {FaultKind::start_hang, "start_hang"},
+                                                                                   {FaultKind::health, "health"},
+                                                                                   {FaultKind::non_finite, "non_finite"},
+                                                                                   {FaultKind::spike, "spike"},
+                                                                                   {FaultKind::error, "error"},
+                                                                                   {FaultKind::fault_exit, "fault_exit"},
+                                                                                   {FaultKind::straggler, "straggler"}}};
 
 constexpr int64_t kSkipWindow = 1000;  // steps that loss.skips counts over
 constexpr int64_t kMostOutOfMemory = 2;
 
-bool is_numerical(FailureKind kind) { return kind == FailureKind::non_finite || kind == FailureKind::spike; }
+bool is_numerical(FaultKind kind) { return kind == FaultKind::non_finite || kind == FaultKind::spike; }
 
 // Hosts that go one after the other are not one failure; all else is told by kind and step.
 bool is_same(const Failure& a, const Failure& b) {
-  return a.kind == b.kind && a.step == b.step && (a.kind != FailureKind::dead_host || a.host == b.host);
+  return a.kind == b.kind && a.step == b.step && (a.kind != FaultKind::dead_host || a.host == b.host);
 }
 
 // How often the latest failure has come, itself included, since its step was last passed.
@@ -61,7 +61,7 @@ int64_t without_progress(const std::vector<Failure>& history) {
 int64_t out_of_memory_kills(const std::vector<Failure>& history) {
   const auto stretch = static_cast<size_t>(without_progress(history)) + 1;
   return std::count_if(history.end() - static_cast<ptrdiff_t>(stretch), history.end(),
-                       [](const Failure& f) { return f.kind == FailureKind::out_of_memory; });
+                       [](const Failure& f) { return f.kind == FaultKind::out_of_memory; });
 }
 
 double pause_after(const std::vector<Failure>& history, double longest) {
@@ -81,9 +81,9 @@ std::string evidence(const std::vector<Failure>& history) {
 
 std::optional<Decision> never_again(const Failure& last) {
   switch (last.kind) {
-    case FailureKind::finished: return Decision{.words = "the run is finished"};
-    case FailureKind::bad_input: return stop(last, "bad input, which a restart would find again: " + describe(last));
-    case FailureKind::bug: return stop(last, "a bug in hlat, which a restart would meet again: " + describe(last));
+    case FaultKind::finished: return Decision{.words = "the run is finished"};
+    case FaultKind::bad_input: return stop(last, "bad input, which a restart would find again: " + describe(last));
+    case FaultKind::bug: return stop(last, "a bug in hlat, which a restart would meet again: " + describe(last));
     default: break;
   }
   if (last.asked) return stop(last, "the launcher was asked to end: " + describe(last));
@@ -93,13 +93,13 @@ std::optional<Decision> never_again(const Failure& last) {
 // How numbers are answered: nothing special, or with a batch left out, or by a stop.
 struct Answer {
   bool skip = false;
-  std::string stop;  // why; empty: none
+  std::string stop = {};  // why; empty: none
 };
 
 Answer answer_numbers(const std::vector<Failure>& history, const std::vector<int64_t>& skips, const LaunchConfig& launch,
                       const LossConfig& loss) {
   const Failure& last = history.back();
-  const bool spike = last.kind == FailureKind::spike;
+  const bool spike = last.kind == FaultKind::spike;
   const std::string& policy = spike ? loss.on_spike : loss.on_nonfinite;
   const char* key = spike ? "loss.on_spike" : "loss.on_nonfinite";
   if (policy == "stop") return {.stop = fmt::format("{} is stop: {}", key, describe(last))};
@@ -118,7 +118,7 @@ Answer answer_numbers(const std::vector<Failure>& history, const std::vector<int
 
 std::optional<Decision> too_often(const std::vector<Failure>& history, const LaunchConfig& launch) {
   const Failure& last = history.back();
-  if (last.kind == FailureKind::out_of_memory && out_of_memory_kills(history) >= std::min(kMostOutOfMemory, launch.same_failure))
+  if (last.kind == FaultKind::out_of_memory && out_of_memory_kills(history) >= std::min(kMostOutOfMemory, launch.same_failure))
     return stop(last, "killed for lack of memory again, with no step gained: " + evidence(history));
   if (const int64_t times = times_seen(history); times >= launch.same_failure)
     return stop(last, fmt::format("the same failure at {} {} times (launch.same_failure): {}",
@@ -140,14 +140,14 @@ Decision decide_after(const std::vector<Failure>& history, std::vector<int64_t> 
     if (const auto decision = too_often(history, launch)) return *decision;
 
   Decision d{.restart = true, .words = describe(last), .pause_s = pause_after(history, static_cast<double>(launch.backoff_s))};
-  if (last.kind == FailureKind::health) d.from = RestartFrom::verified_before, d.before = last.step;
+  if (last.kind == FaultKind::health) d.from = RestartFrom::verified_before, d.before = last.step;
   if (answer.skip) {
     d.from = RestartFrom::before, d.before = last.step;
     d.skip = last.step;
     skips.push_back(last.step);
     d.words += fmt::format("; its batch is skipped");
   }
-  if (last.kind == FailureKind::dead_host || last.kind == FailureKind::straggler) d.evict = last.host;
+  if (last.kind == FaultKind::dead_host || last.kind == FaultKind::straggler) d.evict = last.host;
   d.skips = std::move(skips);
   return d;
 }
@@ -169,42 +169,42 @@ Decision decide(const std::vector<Failure>& history, const LaunchConfig& launch,
   return decide_after(past, std::move(skips), launch, loss);
 }
 
-std::string_view name_of(FailureKind kind) {
+std::string_view name_of(FaultKind kind) {
   for (const auto& [known, name] : kFailureNames)
     if (known == kind) return name;
   return "error";
 }
 
-std::optional<FailureKind> failure_kind(std::string_view name) {
+std::optional<FaultKind> failure_kind(std::string_view name) {
   for (const auto& [kind, known] : kFailureNames)
     if (known == name) return kind;
   return {};
 }
 
-FailureKind failure_of_exit(int exit_code) {
+FaultKind failure_of_exit(int exit_code) {
   switch (exit_code) {
-    case 0: return FailureKind::finished;
-    case 2: return FailureKind::bad_input;
-    case 3: return FailureKind::bug;
-    case 4: return FailureKind::fault_exit;
-    case 5: return FailureKind::non_finite;
-    case 6: return FailureKind::preempted;
-    default: return exit_code > 128 ? FailureKind::dead_rank : FailureKind::error;
+    case 0: return FaultKind::finished;
+    case 2: return FaultKind::bad_input;
+    case 3: return FaultKind::bug;
+    case 4: return FaultKind::fault_exit;
+    case 5: return FaultKind::non_finite;
+    case 6: return FaultKind::preempted;
+    default: return exit_code > 128 ? FaultKind::dead_rank : FaultKind::error;
   }
 }
 
 int exit_code_of(const Failure& failure) {
-  if (failure.kind == FailureKind::finished) return 0;
+  if (failure.kind == FaultKind::finished) return 0;
   if (failure.exit_code != 0) return failure.exit_code;
   switch (failure.kind) {
-    case FailureKind::bad_input: return 2;
-    case FailureKind::bug: return 3;
-    case FailureKind::preempted: return 6;
-    case FailureKind::out_of_memory: return 137;
-    case FailureKind::health:
-    case FailureKind::non_finite:
-    case FailureKind::spike: return 5;
-    case FailureKind::error: return 1;
+    case FaultKind::bad_input: return 2;
+    case FaultKind::bug: return 3;
+    case FaultKind::preempted: return 6;
+    case FaultKind::out_of_memory: return 137;
+    case FaultKind::health:
+    case FaultKind::non_finite:
+    case FaultKind::spike: return 5;
+    case FaultKind::error: return 1;
     default: return 4;  // a rank or host that is gone, a hang
   }
 }

@@ -19,7 +19,7 @@
 
 namespace hlat {
 
-enum class FailureKind : uint8_t {
+enum class FaultKind : uint8_t {
   finished,       // exit 0: no failure
   bad_input,      // exit 2
   bug,            // exit 3
@@ -38,15 +38,15 @@ enum class FailureKind : uint8_t {
 };
 
 struct Failure {
-  FailureKind kind = FailureKind::error;
-  int64_t step = 0;    // under way; 0: while it started
-  int rank = -1;       // that is the cause; -1: not known
-  std::string host;    // of that rank
-  int exit_code = 0;   // of that rank; 0: it has none
-  std::string words;   // what happened, for people; never compared
-  int64_t saved = 0;   // newest checkpoint at that time; 0: none
-  double time = 0;     // seconds since 1970
-  bool asked = false;  // the launcher itself had been asked to end, and passed that on
+  FaultKind kind = FaultKind::error;
+  int64_t step = 0;        // under way; 0: while it started
+  int rank = -1;           // that is the cause; -1: not known
+  std::string host = {};   // of that rank
+  int exit_code = 0;       // of that rank; 0: it has none
+  std::string words = {};  // what happened, for people; never compared
+  int64_t saved = 0;       // newest checkpoint at that time; 0: none
+  double time = 0;         // seconds since 1970
+  bool asked = false;      // the launcher itself had been asked to end, and passed that on
 };
 
 enum class RestartFrom : uint8_t {
@@ -57,22 +57,22 @@ enum class RestartFrom : uint8_t {
 
 struct Decision {
   bool restart = false;
-  int exit_code = 0;  // of a stop
-  std::string words;  // why, with the evidence
+  int exit_code = 0;       // of a stop
+  std::string words = {};  // why, with the evidence
   double pause_s = 0;
   RestartFrom from = RestartFrom::newest;
   int64_t before = 0;
-  std::optional<int64_t> skip;  // the step whose batch is left out from now on
-  std::vector<int64_t> skips;   // all of this run so far, that one included
-  std::string evict;            // host to go on without; empty: none
+  std::optional<int64_t> skip = {};  // the step whose batch is left out from now on
+  std::vector<int64_t> skips = {};   // all of this run so far, that one included
+  std::string evict = {};            // host to go on without; empty: none
 };
 
 // history: all failures of the run, the latest last; at least one. Each but the last was followed by what this function said then.
 Decision decide(const std::vector<Failure>& history, const LaunchConfig& launch, const LossConfig& loss);
 
-std::string_view name_of(FailureKind kind);                      // "dead_rank"
-std::optional<FailureKind> failure_kind(std::string_view name);  // none: it is no such name
-FailureKind failure_of_exit(int exit_code);                      // what a code alone tells; 5 is taken for non_finite
+std::string_view name_of(FaultKind kind);                      // "dead_rank"
+std::optional<FaultKind> failure_kind(std::string_view name);  // none: it is no such name
+FaultKind failure_of_exit(int exit_code);                      // what a code alone tells; 5 is taken for non_finite
 int exit_code_of(const Failure& failure);                        // its own, or the one that its kind stands for
 std::string describe(const Failure& failure);                    // "hang at step 12, rank 3 on node2: waits in ..."
 

@@ -26,13 +26,25 @@ std::string sbatch_lines(const Config& config, const JobOptions& options, const 
 }
 
 std::string variables(const Config& config, const JobOptions& options, const JobShape& shape) {
-  std::string text = fmt::format("hlat=${{HLAT:-{}}}\nrun={}\nranks_per_node={}\n", shell_word(options.program), shell_word(config.run.dir),
-                                 shape.ranks_per_node);
+  std::string text = fmt::format("hlat=${{HLAT:-{}}}\nwords=(--config {}", shell_word(options.program), shell_word(options.config_file));
+  for (const std::string& word : options.overrides) text += " " + shell_word(word);
+  text += fmt::format(")\nrun={}\nranks_per_node={}\n", shell_word(config.run.dir), shape.ranks_per_node);
   text += "exclude=$run/excluded_nodes # one name a line; strike out those that are repaired\n";
   text += fmt::format("export SLURM_MPI_TYPE={} # how ranks that srun starts meet: srun --mpi=list\n", shell_word(options.mpi));
   text += "unset OMP_NUM_THREADS\n";
   if (options.cpus > 0) return text + "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK # the cores of a rank\n";
   return text + "export SLURM_CPU_BIND=none # hlat shares the cores of a node among its ranks\n";
+}
+
+// What turns the config into one of a single node: replicas only, and a batch that they share.
+std::string one_node(const Config& config, const JobShape& shape) {
+  std::string words =
+      fmt::format("parallel.tp=1 parallel.pp=1 parallel.dp=auto train.global_batch={} train.micro_batch=1", shape.ranks_per_node);
+  if (config.parallel.sequence) words += " parallel.sequence=false";
+  if (config.parallel.chunks > 1) words += " parallel.chunks=1";
+  if (!config.parallel.cuts.empty()) words += " 'parallel.cuts=[]'";
+  if (config.data.validate_rows > 0) words += " data.validate_rows=0";
+  return fmt::format("one_node=({})\n", words);
 }
 
 constexpr const char* kSlurmChecks = R"sh(
@@ -43,7 +55,7 @@ nodes=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
 declare -A checks
 for node in $nodes; do
   srun --overlap --nodes=1 --nodelist="$node" --ntasks="$ranks_per_node" --job-name=check \
-    --output="$run/checks/$node.json" --error="$run/checks/$node.err" "$hlat" check --short --json &
+    --output="$run/checks/$node.json" --error="$run/checks/$node.err" "$hlat" check "${words[@]}" "${one_node[@]}" --short --json &
   checks[$node]=$!
 done
 bad=
@@ -69,10 +81,10 @@ constexpr const char* kSlurmLaunch = R"sh(
 requeue=yes
 trap 'kill -USR1 "$launch"' USR1
 trap 'requeue=' TERM
+"$hlat" launch "${words[@]}" &
 )sh";
 
-constexpr const char* kSlurmEnd = R"sh( &
-launch=$!
+constexpr const char* kSlurmEnd = R"sh(launch=$!
 code=-1
 while [ "$code" -lt 0 ] || kill -0 "$launch" 2>/dev/null; do # a signal ends a wait early
   wait "$launch"
@@ -92,11 +104,9 @@ std::string slurm_job(const Config& config, const JobOptions& options) {
   const JobShape shape = job_shape(config, options);
   std::string text = sbatch_lines(config, options, shape);
   text += "# Made by hlat launch --print slurm. Submit it with sbatch, in the folder that its paths start from.\n\nset -u\n";
-  text += variables(config, options, shape);
+  text += variables(config, options, shape) + one_node(config, shape);
   text += kSlurmChecks;
   text += kSlurmLaunch;
-  text += "\"$hlat\" launch --config " + shell_word(options.config_file);
-  for (const std::string& word : options.overrides) text += " " + shell_word(word);
   return text + kSlurmEnd;
 }
 

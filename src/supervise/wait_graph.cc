@@ -234,7 +234,7 @@ std::vector<int> WaitGraph::waiting_for(int rank) const {
 const Wait* WaitGraph::lost_in(const std::vector<int>& cycle, const RankViews& views) const {
   const auto member = [&](int rank) { return std::find(cycle.begin(), cycle.end(), rank) != cycle.end(); };
   // Who lacks a message is behind the others. What all have passed but one is certain, a recv only likely.
-  using Order = std::tuple<int, int64_t, int>;
+  using Order = std::tuple<int, int64_t, int, FlightAction>;
   std::optional<std::pair<Order, const Wait*>> best;
   bool only = true;
   for (const Wait& w : waits) {
@@ -242,7 +242,7 @@ const Wait* WaitGraph::lost_in(const std::vector<int>& cycle, const RankViews& v
     const bool lost = w.reason == WaitReason::lost;
     if (!lost && !(w.reason == WaitReason::message && w.kind == CommKind::recv)) continue;
     const auto& view = views[static_cast<size_t>(w.from)];
-    const Order order{lost ? 0 : 1, view ? view->step : 0, view ? view->micro : 0};
+    const Order order{lost ? 0 : 1, view ? view->step : 0, view ? view->micro : 0, view ? view->action : FlightAction::none};
     if (!best || order < best->first) {
       best = {order, &w};
       only = true;

@@ -71,7 +71,7 @@ TEST(SlurmJob, OptionsBecomeLines) {
        {"#SBATCH --job-name=my-run\n", "#SBATCH --nodes=4\n", "#SBATCH --ntasks-per-node=8\n", "#SBATCH --gpus-per-node=8\n",
         "#SBATCH --time=24:00:00\n", "#SBATCH --requeue\n", "#SBATCH --open-mode=append\n", "#SBATCH --signal=B:USR1@150\n",
         "run='runs/my run'\n", "export SLURM_MPI_TYPE=pmix", "export SLURM_CPU_BIND=none",
-        "\"$hlat\" launch --config c.yaml train.steps=10 'data.eos=</s> x' &\n"})
+        "words=(--config c.yaml train.steps=10 'data.eos=</s> x')\n"})
     EXPECT_TRUE(has(text, line)) << line << "\n" << text;
   EXPECT_FALSE(has(text, "--partition") || has(text, "--account") || has(text, "cpus-per-task"));
   o.gpus = 0;

@@ -1,0 +1,36 @@
+// One per host: reads the rings of its host's ranks and reports them to the launcher, hands on signals, and ends processes for certain.
+// It decides nothing. Lines of JSON, one object each:
+//
+//   agent -> launcher   {"hello": token, "name": host as the launcher calls it, "pid": n, "version": text}
+//                       {"job": folder, "ranks": [view ...], "late_s": x, "oom_kills": n}   report, five times a second
+//                       {"ended": folder, "left": [words ...], "seconds": x}
+//                       {"evidence": folder, "text": words}
+//   launcher -> agent   {"watch": folder, "grace_s": x}      report this job's rings; the folder is made
+//                       {"signal": n, "job": folder}         to its ranks
+//                       {"end": prefix, "wait_s": x}         end all processes of these jobs, after waiting for them to end so long; rings
+//                       go
+//                       {"evidence": folder}                 the last events of each ring, in words
+//                       {"ping": 1}                          once a second: the launcher lives
+//                       {"quit": 1}
+//
+// When the launcher is gone (the connection ends, or 15 s of silence) the ranks are asked to save and end (SIGTERM), ended after grace_s,
+// and the agent ends.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hlat {
+
+struct AgentOptions {
+  std::vector<std::string> addresses;  // of the launcher
+  int port = 0;
+  std::string token;  // tells the launcher that this is its agent
+  std::string name;   // of this host, as the launcher calls it
+  std::string version;
+};
+
+// Until the launcher says so or is gone. FaultError when it cannot be reached.
+void run_agent(const AgentOptions& options);
+
+}  // namespace hlat

@@ -1,0 +1,167 @@
+#include "supervise/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace hlat {
+
+namespace {
+
+using Pipe = std::array<int, 2>;
+
+Pipe make_pipe() {
+  Pipe p{-1, -1};
+  if (::pipe2(p.data(), O_CLOEXEC) != 0) fail<FaultError>("no pipe for a child process: {}", std::strerror(errno));
+  return p;
+}
+
+// In the child, where only calls that are safe after fork() are made: everything is prepared before.
+[[noreturn]] void become(char* const* words, char* const* environment, int input, int errors) {
+  ::setsid();
+  if (input >= 0) ::dup2(input, STDIN_FILENO);
+  if (errors >= 0) ::dup2(errors, STDERR_FILENO);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE, SIGXFSZ}) ::signal(number, SIG_DFL);
+  ::execvpe(words[0], words, environment);
+  ::_exit(127);
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (std::string& t : texts) out.push_back(t.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (!variables.contains(text.substr(0, text.find('=')))) out.push_back(text);
+  }
+  for (const auto& [name, value] : variables) out.push_back(name + "=" + value);
+  return out;
+}
+
+}  // namespace
+
+Child::Child(const std::vector<std::string>& words, const ChildOptions& options) {
+  std::vector<std::string> texts = words, environment = environment_with(options.variables);
+  const std::vector<char*> word_list = pointers(texts), environment_list = pointers(environment);
+  const Pipe input = make_pipe();
+  const Pipe errors = options.take_errors ? make_pipe() : Pipe{-1, -1};
+  pid_ = ::fork();
+  const int error = errno;
+  if (pid_ == 0) become(word_list.data(), environment_list.data(), input[0], errors[1]);
+  ::close(input[0]);
+  if (errors[1] >= 0) ::close(errors[1]);
+  // Small enough for a pipe's buffer, and a child that is gone already is found out later.
+  if (pid_ > 0 && !options.input.empty() && ::write(input[1], options.input.data(), options.input.size()) < 0) errno = 0;
+  ::close(input[1]);
+  errors_ = errors[0];
+  if (errors_ >= 0) ::fcntl(errors_, F_SETFL, O_NONBLOCK);
+  if (pid_ < 0) fail<FaultError>("cannot start {}: {}", words[0], std::strerror(error));
+}
+
+Child::~Child() {
+  end();
+  if (errors_ >= 0) ::close(errors_);
+}
+
+bool Child::running() {
+  if (status_) return false;
+  int status = 0;
+  if (::waitpid(pid_, &status, WNOHANG) == 0) return true;
+  status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return false;
+}
+
+void Child::signal(int number) const {
+  if (!status_) ::kill(pid_, number);
+}
+
+void Child::end() {
+  ::kill(-pid_, SIGKILL);  // the session's group: helpers of mpirun among them
+  if (status_) return;
+  ::kill(pid_, SIGKILL);
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
+  status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string Child::read_errors() {
+  std::string out;
+  std::array<char, 65536> buffer{};
+  while (errors_ >= 0) {
+    const ssize_t got = ::read(errors_, buffer.data(), buffer.size());
+    if (got > 0) {
+      out.append(buffer.data(), static_cast<size_t>(got));
+    } else if (got == 0) {
+      ::close(errors_);
+      errors_ = -1;
+    } else if (errno != EINTR) {
+      break;
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> split_words(const std::string& text) {
+  std::vector<std::string> words;
+  std::string word;
+  bool inside = false;
+  char quote = 0;
+  for (const char c : text) {
+    if (quote != 0) {
+      if (c == quote)
+        quote = 0;
+      else
+        word += c;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+      inside = true;
+    } else if (c == ' ' || c == '\t' || c == '\n') {
+      if (inside) words.push_back(std::exchange(word, {}));
+      inside = false;
+    } else {
+      word += c;
+      inside = true;
+    }
+  }
+  if (quote != 0) fail<UsageError>("a quote without its end in: {}", text);
+  if (inside) words.push_back(word);
+  return words;
+}
+
+std::string quote_words(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& w : words) {
+    out += out.empty() ? "" : " ";
+    const bool plain =
+        !w.empty() && w.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+") == std::string::npos;
+    if (plain) {
+      out += w;
+      continue;
+    }
+    out += '\'';
+    for (const char c : w) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    out += '\'';
+  }
+  return out;
+}
+
+std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe"); }
+
+}  // namespace hlat

@@ -1,0 +1,48 @@
+// A program that this process starts and watches: mpirun, srun, an agent. It has a session of its own, so that signals of the terminal
+// reach only the launcher, which decides what they mean.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hlat {
+
+struct ChildOptions {
+  std::map<std::string, std::string> variables = {};  // besides those of this process
+  std::string input = {};                             // for its standard input, of a few KiB at most; then it is at its end
+  bool take_errors = false;                           // its stderr is read here (read_errors) instead of being this process's
+};
+
+class Child {
+ public:
+  // FaultError when it cannot be started; a program that is not found is exit code 127.
+  Child(const std::vector<std::string>& words, const ChildOptions& options);
+  ~Child();  // ends it at once
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  pid_t pid() const { return pid_; }
+  bool running();                                        // until it is known to have ended
+  std::optional<int> status() const { return status_; }  // exit code, or 128 + signal
+  void signal(int number) const;                         // to it alone
+  void end();                                            // with all of its session that is left, and waits for it
+  std::string read_errors();                             // what came since the last call; does not wait
+  int errors_fd() const { return errors_; }              // -1: not taken, or at its end
+
+ private:
+  pid_t pid_ = -1;
+  int errors_ = -1;
+  std::optional<int> status_;
+};
+
+// Words of a command as a shell splits them, without its other meanings; "a 'b c'" is two. UsageError: a quote without its end.
+std::vector<std::string> split_words(const std::string& text);
+std::string quote_words(const std::vector<std::string>& words);  // for a shell
+
+std::string own_program();  // the path of this binary
+
+}  // namespace hlat

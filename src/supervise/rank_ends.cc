@@ -1,0 +1,72 @@
+#include "supervise/rank_ends.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/failure_word.h"
+
+namespace hlat {
+
+namespace {
+
+constexpr int kFaultCode = 4, kNumericalCode = 5, kPreemptedCode = 6, kSignalCodes = 128;
+
+// The lower, the nearer to the cause.
+int distance(const RankView& v) {
+  if (!v.ended) return 1;
+  if (v.exit_code == kFaultCode) return 2;
+  if (v.exit_code == kPreemptedCode || v.exit_code > kSignalCodes) return 3;
+  return v.exit_code == 0 ? 4 : 0;
+}
+
+FaultKind kind_of(const RankView& v) {
+  if (!v.ended) return FaultKind::dead_rank;
+  if (v.exit_code > kSignalCodes) return FaultKind::dead_rank;
+  if (v.exit_code == kNumericalCode)
+    if (const auto word = parse_failure(v.reason)) {
+      if (word->kind == FailureKind::health) return FaultKind::health;
+      if (word->kind == FailureKind::spike) return FaultKind::spike;
+      if (word->kind == FailureKind::skips) return FaultKind::bad_input;
+      return FaultKind::non_finite;
+    }
+  return failure_of_exit(v.exit_code);
+}
+
+}  // namespace
+
+void RankEnds::look(const std::vector<RankView>& views, double now) {
+  for (const RankView& v : views) {
+    if (!v.ended && !v.gone()) continue;
+    const auto known = ends_.find(v.rank);
+    if (known == ends_.end()) {
+      ends_[v.rank] = {.view = v, .seen = now};
+    } else if (!known->second.view.ended && v.ended) {
+      known->second.view = v;
+    }
+    if (first_failure_ == 0 && (!v.ended || v.exit_code != 0)) first_failure_ = now;
+  }
+}
+
+bool RankEnds::all_finished() const {
+  return all_ended() &&
+         std::all_of(ends_.begin(), ends_.end(), [](const auto& e) { return e.second.view.ended && e.second.view.exit_code == 0; });
+}
+
+Failure RankEnds::cause() const {
+  const End* best = nullptr;
+  const auto key = [](const End& e) { return std::make_tuple(distance(e.view), e.seen, e.view.rank); };
+  for (const auto& [rank, end] : ends_)
+    if (best == nullptr || key(end) < key(*best)) best = &end;
+  if (best == nullptr) return {.kind = FaultKind::error, .words = "no rank has said why"};
+  const RankView& v = best->view;
+  return {.kind = kind_of(v),
+          .step = v.step,
+          .rank = v.rank,
+          .host = v.host,
+          .exit_code = v.ended ? v.exit_code : 0,
+          .words = v.ended ? v.reason : fmt::format("process {} ended without a word: it was killed, or crashed", v.pid)};
+}
+
+}  // namespace hlat

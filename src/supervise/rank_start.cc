@@ -1,0 +1,76 @@
+#include "supervise/rank_start.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <numeric>
+
+#include "supervise/agents.h"
+#include "supervise/child.h"
+
+namespace hlat {
+
+namespace {
+
+int ranks_of(const std::vector<Host>& hosts) {
+  return std::accumulate(hosts.begin(), hosts.end(), 0, [](int sum, const Host& h) { return sum + h.slots; });
+}
+
+std::vector<std::string> mpirun_words(const RankCommand& c, const LaunchConfig& launch, bool as_root) {
+  std::vector<std::string> words{"mpirun"};
+  if (as_root) words.emplace_back("--allow-run-as-root");
+  std::vector<std::string> hosts;
+  for (const Host& h : c.hosts) hosts.push_back(fmt::format("{}:{}", h.name, h.slots));
+  // Ranks fill a host before the next one: tp groups are neighbours in rank order.
+  for (const std::string& w :
+       {std::string("-n"), std::to_string(ranks_of(c.hosts)), std::string("--host"), fmt::format("{}", fmt::join(hosts, ",")),
+        std::string("--map-by"), std::string("slot"), std::string("--bind-to"), std::string("none")})
+    words.push_back(w);
+  const auto set = [&](const char* key, const std::string& value) {
+    words.emplace_back("--mca");
+    words.emplace_back(key);
+    words.push_back(value);
+  };
+  set("odls_base_sigkill_timeout", std::to_string(c.grace_s));
+  if (launch.remote != "ssh") set("plm_rsh_agent", launch.remote);
+  for (const auto& [name, value] : c.variables) {
+    words.emplace_back("-x");
+    words.push_back(name);
+  }
+  for (const std::string& w : split_words(launch.mpirun)) words.push_back(w);
+  return words;
+}
+
+std::vector<std::string> srun_words(const RankCommand& c) {
+  std::vector<std::string> names;
+  for (const Host& h : c.hosts) names.push_back(h.name);
+  // One task distribution for all layouts: as many on each host as it has slots, in rank order.
+  return {"srun",
+          "--mpi=pmix",
+          "--overlap",
+          "--quiet",
+          "--kill-on-bad-exit=0",
+          "--cpu-bind=none",
+          fmt::format("--nodes={}", names.size()),
+          fmt::format("--ntasks={}", ranks_of(c.hosts)),
+          fmt::format("--ntasks-per-node={}", c.hosts.front().slots),
+          fmt::format("--nodelist={}", fmt::join(names, ","))};
+}
+
+}  // namespace
+
+Starter starter_of(const LaunchConfig& launch, const std::vector<Host>& hosts, bool in_slurm_job) {
+  if (launch.starter == "srun" || (launch.starter == "auto" && in_slurm_job)) return Starter::srun;
+  const bool alone = ranks_of(hosts) == 1 && is_this_host(hosts.front().name);
+  return alone && launch.starter == "auto" ? Starter::direct : Starter::mpirun;
+}
+
+std::vector<std::string> start_words(const RankCommand& command, Starter starter, const LaunchConfig& launch, bool as_root) {
+  std::vector<std::string> words;
+  if (starter == Starter::mpirun) words = mpirun_words(command, launch, as_root);
+  if (starter == Starter::srun) words = srun_words(command);
+  words.insert(words.end(), command.train.begin(), command.train.end());
+  return words;
+}
+
+}  // namespace hlat

@@ -1,0 +1,53 @@
+#include "supervise/start_output.h"
+
+namespace hlat {
+
+namespace {
+
+constexpr size_t kKept = 16384;
+constexpr size_t kRule = 40;  // dashes
+
+bool is_rule(const std::string& line) { return line.size() >= kRule && line.find_first_not_of("-\r") == std::string::npos; }
+
+// "[node-1:12345] ..."
+bool is_daemon_line(const std::string& line) {
+  const size_t end = line.find(']'), colon = line.find(':');
+  return line.starts_with("[") && end != std::string::npos && colon != std::string::npos && colon < end &&
+         line.find_first_not_of("0123456789", colon + 1) == end;
+}
+
+// What may still become a notice is held until its line is whole.
+bool may_be_notice(const std::string& part) { return part.starts_with("[") || part.find_first_not_of('-') == std::string::npos; }
+
+}  // namespace
+
+std::string StartOutput::take_line(const std::string& line) {
+  if (is_rule(line)) {
+    notice_ = !notice_;
+    return {};
+  }
+  const bool own = notice_ || is_daemon_line(line) || line.starts_with("mpirun") || line.starts_with("Primary job  terminated") ||
+                   line.starts_with("srun: error:") || line.starts_with("slurmstepd:");
+  return own ? "" : line + "\n";
+}
+
+std::string StartOutput::pass(const std::string& text) {
+  kept_ += text;
+  if (kept_.size() > 2 * kKept) kept_.erase(0, kept_.size() - kKept);
+  std::string out;
+  for (const char c : text) {
+    if (c == '\n') {
+      out += take_line(line_);
+      line_.clear();
+    } else {
+      line_ += c;
+    }
+  }
+  if (!line_.empty() && !notice_ && !may_be_notice(line_)) {
+    out += line_;
+    line_.clear();
+  }
+  return out;
+}
+
+}  // namespace hlat
