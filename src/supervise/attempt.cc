@@ -144,11 +144,13 @@ class RunningAttempt {
   std::optional<Failure> hung() {
     const auto hang = hangs_.look(by_rank(), now_s(), agents_.late_s());
     if (!hang) return std::nullopt;
+    std::string cause = hang->cause;
+    if (const std::string who = fmt::format("rank {} ({}) ", hang->rank, hang->host); cause.starts_with(who)) cause.erase(0, who.size());
     return Failure{.kind = hang->phase == FlightPhase::start ? FaultKind::start_hang : FaultKind::hang,
                    .step = hang->step,
                    .rank = hang->rank,
                    .host = hang->host,
-                   .words = hang->cause + (hang->waiting.empty() ? "" : "; " + hang->waiting)};
+                   .words = cause + (hang->waiting.empty() ? "" : "; " + hang->waiting)};
   }
 
   std::optional<Failure> slow() {

@@ -34,6 +34,12 @@ FaultKind kind_of(const RankView& v) {
   return failure_of_exit(v.exit_code);
 }
 
+// The reason of a FailedStep without the word before it, which programs read.
+std::string without_word(const std::string& reason) {
+  const size_t end = reason.find("] ");
+  return parse_failure(reason) && end != std::string::npos ? reason.substr(end + 2) : reason;
+}
+
 }  // namespace
 
 void RankEnds::look(const std::vector<RankView>& views, double now) {
@@ -66,7 +72,7 @@ Failure RankEnds::cause() const {
           .rank = v.rank,
           .host = v.host,
           .exit_code = v.ended ? v.exit_code : 0,
-          .words = v.ended ? v.reason : fmt::format("process {} ended without a word: it was killed, or crashed", v.pid)};
+          .words = v.ended ? without_word(v.reason) : fmt::format("process {} ended without a word: it was killed, or crashed", v.pid)};
 }
 
 }  // namespace hlat
