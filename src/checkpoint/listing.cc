@@ -24,6 +24,7 @@ ListedCheckpoint listed(const fs::path& parent, int64_t step) {
     c.created = index.created;
     c.tokens = index.tokens;
     c.loss = index.loss;
+    c.health = health_of(index);
     c.problem = missing_bytes(c.folder, index);
     if (c.problem.empty() && index.step != step) c.problem = fmt::format("it is the checkpoint of step {}", index.step);
   } catch (const Error& e) {  // a list shows what there is: this one is not whole

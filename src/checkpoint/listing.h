@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/health_record.h"
 #include "checkpoint/index.h"
 
 namespace hlat {
@@ -21,6 +22,7 @@ struct ListedCheckpoint {
   std::string run = {}, created = {};
   int64_t tokens = 0;
   std::optional<double> loss = {};
+  std::optional<HealthRecord> health = {};  // none: it does not say
 
   bool whole() const { return problem.empty() && !leftover; }
 };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -16,14 +15,11 @@
 #include "bench/step_bench.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
-#include "cli/exit_code.h"
+#include "cli/on_ranks.h"
 #include "cli/print.h"
-#include "cli/ranks.h"
 #include "cli/scan_shown.h"
-#include "config/resolve.h"
 #include "runtime/auto_micro_batch.h"
 #include "runtime/backends.h"
-#include "runtime/start_watch.h"
 
 namespace hlat {
 namespace {
@@ -36,25 +32,15 @@ struct BenchArgs {
 
 // Body(config, backend, session) on all ranks, with a micro-batch that fits.
 template <class Body>
-void on_ranks(const ConfigArgs& args, const Body& body) {
-  const Launch launch = this_launch();
-  const Config given = with_ranks(args.load().config, launch.ranks);
-  const auto too_long = [](const std::string& words) {
-    print_err(fmt::format("hlat: {}\n", words));
-    std::_Exit(kFault);
-  };
-  StartWatch start(launch, static_cast<double>(given.parallel.start_timeout_s), too_long);
-  start.begin("joining the other ranks (MPI_Init)");
-  Session session(launch, given.parallel.timeout_s);
-  start.finish();
-  run_on_ranks(session, given, 0, [&] {
+void measure_on_ranks(const ConfigArgs& args, const Body& body) {
+  on_ranks(args, [&](const Config& given, const Session& session) {
     const auto backend = make_backend(given.device, session.place());
     body(with_micro_batch(given, *backend, session.world(), session.local_ranks()), *backend, session);
   });
 }
 
 void run_bench(const BenchArgs& args, bool per_op) {
-  on_ranks(args.config, [&](const Config& config, Backend& backend, const Session& session) {
+  measure_on_ranks(args.config, [&](const Config& config, Backend& backend, const Session& session) {
     const StepBench bench = bench_step(config, backend, session.world(), session.local_ranks(), args.steps, per_op);
     if (session.rank() != 0) return;
     if (args.json)
@@ -72,7 +58,7 @@ struct SaveArgs {
 };
 
 void run_save(const SaveArgs& args) {
-  on_ranks(args.config, [&](const Config& config, Backend& backend, const Session& session) {
+  measure_on_ranks(args.config, [&](const Config& config, Backend& backend, const Session& session) {
     SaveBenchOptions options = args.options;
     options.dir = args.dir;
     const SaveBench bench = bench_save(config, backend, session.world(), session.local_ranks(), options);
@@ -145,7 +131,7 @@ void run_eval(const EvalBenchArgs& args) {
   for (const std::string& text : args.dense) options.dense.push_back(rows_and_tokens(text));
   if (options.dense.empty() && options.requests.empty() && options.generate.empty())
     throw UsageError("nothing to measure: give --dense, --requests or --generate");
-  on_ranks(args.config, [&](const Config& config, Backend& backend, const Session& session) {
+  measure_on_ranks(args.config, [&](const Config& config, Backend& backend, const Session& session) {
     const EvalBench bench = bench_eval(config, backend, session.world(), session.local_ranks(), options);
     if (session.rank() != 0) return;
     print_out(args.json ? json_text(eval_bench_json(bench), 2) + "\n" : eval_bench_text(bench));
@@ -178,7 +164,7 @@ void add_flight_bench(CLI::App& bench) {
   command->add_option("--steps", args->steps, "measured steps with and without it")->check(within(1, 1000000))->type_name("N");
   command->add_flag("--json", args->json, "print one JSON object");
   command->callback([args] {
-    on_ranks(args->config, [&](const Config& config, Backend& backend, const Session& session) {
+    measure_on_ranks(args->config, [&](const Config& config, Backend& backend, const Session& session) {
       const FlightBench found = bench_flight(config, backend, session.world(), session.local_ranks(), args->steps);
       if (session.rank() == 0) print_out(args->json ? json_text(flight_bench_json(found), 2) + "\n" : flight_bench_text(found));
     });

@@ -14,6 +14,7 @@
 #include "cli/ckpt_args.h"
 #include "cli/ckpt_commands.h"
 #include "cli/commands.h"
+#include "cli/health_shown.h"
 #include "cli/print.h"
 #include "cli/table.h"
 #include "cli/work_shown.h"
@@ -77,6 +78,7 @@ std::string header_text(const CheckpointReader& reader) {
   line("content",
        fmt::format("{}, step {}, {} tokens{}", name_of(index.content), index.step, format_count(static_cast<double>(index.tokens)),
                    index.loss ? fmt::format(", loss {:.4f}", *index.loss) : ""));
+  line("health", health_text(health_of(index), index.step));
   line("saved", fmt::format("{} by run {}, hlat {}", index.created, index.run, index.hlat));
   line("size", fmt::format("{} in {} file{}", format_bytes(index.bytes()), index.files.size(), index.files.size() == 1 ? "" : "s"));
   line("model", summary(config, "model", {"preset", "layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "tied", "rope_theta"}));
@@ -170,6 +172,7 @@ Json header_json(const CheckpointReader& reader) {
           {"step", index.step},
           {"tokens", index.tokens},
           {"loss", index.loss ? Json(*index.loss) : Json()},
+          {"health", health_json(health_of(index), index.step)},
           {"bytes", index.bytes()},
           {"files", index.files.size()},
           {"config", Json::parse(index.config, nullptr, false)},

@@ -15,6 +15,7 @@
 #include "cli/ckpt_args.h"
 #include "cli/ckpt_commands.h"
 #include "cli/commands.h"
+#include "cli/health_shown.h"
 #include "cli/print.h"
 #include "cli/table.h"
 #include "cli/work_shown.h"
@@ -64,16 +65,16 @@ Folder read_folder(const std::filesystem::path& path, bool verify) {
 }
 
 std::string folder_text(const Folder& folder, bool verified) {
-  std::vector<std::vector<std::string>> rows = {{"step", "tokens", "loss", "size", "age", "content", "state"}};
+  std::vector<std::vector<std::string>> rows = {{"step", "tokens", "loss", "size", "age", "content", "health", "state"}};
   for (const ListedCheckpoint& c : folder.checkpoints) {
     const std::optional<double> age = age_s(c.created);
     const std::string state = !c.whole() ? (c.leftover ? "" : "NOT WHOLE: ") + c.problem : verified ? "verified" : "whole";
     rows.push_back({c.leftover ? c.folder.filename().string() : std::to_string(c.step),
                     c.content ? format_count(static_cast<double>(c.tokens)) : "", c.loss ? fmt::format("{:.4f}", *c.loss) : "",
                     format_bytes(c.bytes), age ? format_duration(*age) : "", c.content ? std::string(name_of(*c.content)) : "",
-                    state + (!c.leftover && folder.latest == c.step ? ", latest" : "")});
+                    health_text(c.health, c.step), state + (!c.leftover && folder.latest == c.step ? ", latest" : "")});
   }
-  return fmt::format("{}\n{}", folder.path.string(), table_text(rows, "rrrrrll"));
+  return fmt::format("{}\n{}", folder.path.string(), table_text(rows, "rrrrrlll"));
 }
 
 Json folder_json(const Folder& folder) {
@@ -84,6 +85,7 @@ Json folder_json(const Folder& folder) {
     if (c.content) {
       j.update({{"content", name_of(*c.content)}, {"run", c.run}, {"created", c.created}, {"tokens", c.tokens}});
       j["loss"] = c.loss ? Json(*c.loss) : Json();
+      j["health"] = health_json(c.health, c.step);
     }
     list.push_back(std::move(j));
   }

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/failure_word.h"
 #include "base/format.h"
 #include "base/json_text.h"
 #include "base/machine.h"
@@ -34,6 +35,7 @@
 #include "runtime/auto_micro_batch.h"
 #include "runtime/backends.h"
 #include "runtime/fit_check.h"
+#include "runtime/from_rank_0.h"
 #include "runtime/loop_tasks.h"
 #include "runtime/open_data.h"
 #include "runtime/start_point.h"
@@ -52,6 +54,8 @@ struct TrainArgs {
   ConfigArgs config;
   bool json = false;
   bool fresh = false;
+  std::vector<int64_t> skip;  // steps
+  int64_t before = 0;         // 0: from the newest checkpoint
 };
 
 // What rank 0 tells before the first step.
@@ -151,7 +155,10 @@ RunEnd train_to_end(const TrainArgs& args, const Config& config, TrainSetup& set
       guard.leave_save_behind("a save has not ended", end.signal != 0 ? exit_code_of_signal(end.signal, end.saved) : kFault);
     return end;
   } catch (const std::exception& e) {
-    if (hangs(saver, patience_s)) guard.leave_save_behind(e.what(), exit_code_of(e));
+    if (hangs(saver, patience_s)) {
+      guard.flight().ended(exit_code_of(e), reason_of(e));
+      guard.leave_save_behind(e.what(), exit_code_of(e));
+    }
     throw;
   }
 }
@@ -165,12 +172,19 @@ std::vector<std::pair<std::string, double>> told(LoopEvaluation found, const Tra
   return std::move(found.values);
 }
 
+// Rank 0's: all ranks must skip the same steps.
+std::vector<int64_t> same_list(Comm& world, const std::vector<int64_t>& own) {
+  return nlohmann::json::parse(from_rank_0(world, [&] { return json_text(nlohmann::json(own)); })).get<std::vector<int64_t>>();
+}
+
 // Returns how the run ended: the signal, or 0, and whether all is saved.
 RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Session& session, RunGuard& guard, fault::Injector* faults) {
   const bool leads = session.rank() == 0;
   StartWatch& start = guard.start();
   start.begin("looking for checkpoints");
-  StartPoint from = find_start(config, args.fresh, session.world());
+  StartPoint from = find_start(config, args.fresh, session.world(), args.before);
+  if (leads && args.before > 0 && !from.resumes())
+    print_err(fmt::format("there is no checkpoint before step {}: the run starts from its beginning\n", args.before));
   start.begin("preparing the device");
   const auto backend = make_backend(config.device, session.place());
   // Before anything is planned or computed with other kernels.
@@ -207,8 +221,9 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
   setup.flight = &guard.flight();
   setup.model.ops().record_to(guard.flight());
   setup.model.mesh().record_to(guard.flight());
-  if (faults != nullptr) faults->place(setup.model.mesh(), setup.model.executor().params(), setup.model.device());
+  if (faults != nullptr) faults->place(setup.model.mesh(), setup.model.executor().params(), setup.model.device(), config.train.steps);
   setup.faults = faults;
+  setup.tell_loss = [&](const LossEvent& event) { guard.tell_loss(event); };
   setup.end_signal = [&] { return guard.end_signal(); };
   setup.notes = [&] { return backend->take_kernel_notes(); };
   std::optional<Progress> progress;
@@ -222,6 +237,7 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
   start.begin(from.kind == StartKind::anew ? "making the initial weights" : "loading the checkpoint");
   TrainState state = start_run(from, config, setup.model, session, threads, folder);
   load_s += now_s() - loads_since;
+  ask_to_skip(state.loss, state.step, same_list(session.world(), args.skip));
   const std::unique_ptr<Saver> saver =
       make_saver(config, fit.lines(config, assembly.plan()).staging, from, *backend, session, guard, setup);
   if (tasks) {
@@ -259,7 +275,7 @@ void run_train(const TrainArgs& args) {
     if (end.signal != 0) throw Interrupted(end.signal, signal_name(end.signal), end.saved);
     guard.flight().ended(kOk, "finished");
   } catch (const std::exception& e) {
-    guard.flight().ended(exit_code_of(e), e.what());
+    guard.flight().ended(exit_code_of(e), reason_of(e));
     throw;
   }
 }
@@ -270,7 +286,20 @@ void add_train_command(CLI::App& app) {
   const auto args = std::make_shared<TrainArgs>();
   CLI::App* command = app.add_subcommand("train", "train a model");
   add_config_args(*command, args->config, "hlat train --config configs/nano.yaml train.steps=100 run.dir=runs/try");
-  command->add_flag("--fresh", args->fresh, "start anew: what the run folder has is moved to its folder previous_N");
+  CLI::Option* fresh = command->add_flag("--fresh", args->fresh, "start anew: what the run folder has is moved to its folder previous_N");
+  command
+      ->add_option("--skip", args->skip,
+                   "steps whose batches are passed over without being computed: 12,57; a checkpoint remembers those that are still to come")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber)
+      ->type_name("STEPS");
+  command
+      ->add_option(
+          "--before", args->before,
+          "go back to the newest checkpoint before this step whose state was found right when it was saved; later ones are set aside")
+      ->check(CLI::PositiveNumber)
+      ->excludes(fresh)
+      ->type_name("STEP");
   command->add_flag("--json", args->json, "print the summary as one JSON object");
   command->callback([args] { run_train(*args); });
 }

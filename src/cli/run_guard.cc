@@ -6,8 +6,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/failure_word.h"
 #include "base/machine.h"
 #include "base/rng.h"
 #include "checkpoint/staging.h"
@@ -129,6 +131,7 @@ void RunGuard::note(const std::string& text) try {
 } catch (const std::exception&) {
   // It is told on stderr too.
 }
+void RunGuard::tell_loss(const LossEvent& event) { journal_->note(kind_of(event), event.step, reason_of(event), fields_of(event)); }
 
 // Whoever asked the run to end kills it when that takes too long, without a word; so the run ends itself before, with one.
 void RunGuard::start_grace(int signal) {
@@ -143,9 +146,11 @@ void RunGuard::start_grace(int signal) {
   }).detach();
 }
 
-void RunGuard::ended(const std::string& reason, int exit_code) {
+void RunGuard::ended(const std::string& reason, int exit_code) { ended(reason, exit_code, reason); }
+
+void RunGuard::ended(const std::string& reason, int exit_code, const std::string& flight_reason) {
   over_ = true;
-  flight_.ended(exit_code, reason);
+  flight_.ended(exit_code, flight_reason);
   if (journal_) journal_->end(now_at(), reason, exit_code);
   const std::lock_guard lock(mutex_);
   if (more_ != nullptr) more_->release();
@@ -158,7 +163,7 @@ std::string RunGuard::failed(const std::exception& e, int exit_code) {
   const Absent gone = exit_code == kFault ? absent() : Absent{};
   const std::string more = gone.words.empty() ? "" : "; on this host " + gone.words;
   if (launch_.rank != 0 && exit_code != kFault) std::this_thread::sleep_for(kAfterRank0);
-  ended(e.what() + more, exit_code);
+  ended(e.what() + more, exit_code, reason_of(e) + more);
   return more;
 }
 

@@ -26,6 +26,7 @@
 #include "runtime/job_processes.h"
 #include "runtime/session.h"
 #include "runtime/start_watch.h"
+#include "train/loss_event.h"
 #include "train/run_saves.h"
 
 namespace hlat {
@@ -53,12 +54,14 @@ class RunGuard {
 
   // Once after each step, as TrainSetup wants it. The start-up ends with the first call.
   int end_signal();
-  int64_t& step() { return step_; }      // under way; 0: before the first
-  void tell_save(const SaveNews& news);  // rank 0
-  void note(const std::string& text);    // any rank, from any thread: a line of log.txt, once there is one
+  int64_t& step() { return step_; }        // under way; 0: before the first
+  void tell_save(const SaveNews& news);    // rank 0
+  void tell_loss(const LossEvent& event);  // rank 0
+  void note(const std::string& text);      // any rank, from any thread: a line of log.txt, once there is one
 
   void over() { over_ = true; }                          // every rank: nothing is left that checkpoint.grace_s has to end
   void ended(const std::string& reason, int exit_code);  // records how, and gives the folder back
+  void ended(const std::string& reason, int exit_code, const std::string& flight_reason);
   // Ends the process as it is, with a save that its disk does not let end.
   [[noreturn]] void leave_save_behind(const std::string& reason, int exit_code);
   // Records a failure of this rank. Returns who of this host is gone or stopped, where that may be the cause: "; on this host rank 2 is

@@ -225,6 +225,14 @@ MpiSession::MpiSession(const MpiOptions& options) : exceptions_(std::uncaught_ex
   world_ = MpiComm::make(MPI_COMM_WORLD, false, options, time_limit_s_, "world");
 }
 
+std::string MpiSession::library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return {};
+  const std::string all(text.data(), static_cast<size_t>(length));
+  return all.substr(0, all.find_first_of(",\n"));  // Open MPI adds how it was built
+}
+
 void MpiSession::set_time_limit(double seconds) { *time_limit_s_ = seconds; }
 
 void MpiSession::send_roll_call(const RollCall& message, int to) {

@@ -28,6 +28,7 @@ class MpiSession {
   MpiSession& operator=(const MpiSession&) = delete;
 
   Comm& world() { return *world_; }
+  static std::string library();         // the MPI that runs here and its version, one line
   void set_time_limit(double seconds);  // of all groups, from now on
   [[noreturn]] void abort(int code);    // ends all ranks
 

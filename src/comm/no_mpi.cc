@@ -11,6 +11,7 @@ MpiSession::MpiSession(const MpiOptions& /*options*/) : exceptions_(0) {
 
 MpiSession::~MpiSession() = default;
 
+std::string MpiSession::library() { return {}; }
 void MpiSession::set_time_limit(double /*seconds*/) {}
 void MpiSession::answer_roll_call(int /*number*/) {}
 std::vector<int> MpiSession::call_roll(int /*number*/, double /*wait_s*/) { return {}; }

@@ -113,6 +113,8 @@ std::string ledger_text(const Ledger& ledger) {
                           l.source, l.open, l.unread, l.source);
   text += fmt::format("{} documents, {} tokens, none lost to packing; {} documents came twice in one row\n", ledger.documents(),
                       ledger.tokens(), ledger.repeats);
+  if (ledger.skipped_rows > 0)
+    text += fmt::format("{} rows with {} tokens were skipped: read, and not trained on\n", ledger.skipped_rows, ledger.skipped_tokens);
   return text;
 }
 

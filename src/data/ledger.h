@@ -27,6 +27,8 @@ struct Ledger {
   std::vector<Line> total;  // by source
   std::vector<Part> segments;
   uint64_t repeats = 0;  // documents whose content was already in their row
+  // Read, counted above and not trained on (train/loss_policy.h).
+  uint64_t skipped_rows = 0, skipped_tokens = 0;
 
   uint64_t tokens() const;
   uint64_t documents() const;

@@ -26,7 +26,7 @@ class LightCheck {
 
  private:
   static constexpr int64_t kSize = 64, kSum = 64;
-  std::string product();          // words on what is wrong; empty: nothing
+  std::string product();  // words on what is wrong; empty: nothing
   std::string sums();
   std::string sum(Axis axis);
 

@@ -18,15 +18,17 @@ MetricsWriter::MetricsWriter(const std::filesystem::path& file) : file_(file, Ou
 namespace {
 
 template <class Metrics>
-std::string line_of(const Metrics& m) {
+std::string line_of(const Metrics& m, const nlohmann::ordered_json& more = nlohmann::ordered_json::object()) {
   nlohmann::ordered_json line{{"step", m.step}, {"tokens", m.tokens}};
+  line.update(more);
   scalars(m, [&](const char* name, double value) { put_number(line, name, value); });
   return json_text(line) + "\n";
 }
 
 }  // namespace
 
-void MetricsWriter::write(const StepMetrics& m) { file_.write(line_of(m)); }
+// A step that was not computed has a null for its loss: what reads losses finds the key in every line.
+void MetricsWriter::write(const StepMetrics& m) { file_.write(m.computed ? line_of(m) : line_of(m, {{"loss", nullptr}})); }
 
 void MetricsWriter::write(const TaskMetrics& m) { file_.write(line_of(m)); }
 

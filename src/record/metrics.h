@@ -30,6 +30,8 @@ struct StepMetrics {
   double data_wait_s = 0;
   double comm_s = 0;       // communication of rank 0
   double comm_wait_s = 0;  // the part of it that computation waited for
+  bool skipped = false;    // the update was left out, and param_norm is not known
+  bool computed = true;    // false: skipped unseen, without loss, floor, norms and rates
   // Of a save whose end was seen after this step; none: not written.
   std::optional<double> saved = {}, save_failed = {};  // the step that was saved, or was to be
   std::optional<double> save_wait_s = {};              // that updates waited for its copy
@@ -42,18 +44,19 @@ struct StepMetrics {
 // Calls visit(name, value) for every field that is recorded, step and tokens aside, in the order of the record.
 template <class Visit>
 void scalars(const StepMetrics& m, const Visit& visit) {
-  visit("loss", m.loss);
-  if (m.floor == m.floor) visit("floor", m.floor);
-  visit("grad_norm", m.grad_norm);
-  visit("param_norm", m.param_norm);
+  if (m.computed) visit("loss", m.loss);
+  if (m.computed && m.floor == m.floor) visit("floor", m.floor);
+  if (m.computed) visit("grad_norm", m.grad_norm);
+  if (!m.skipped) visit("param_norm", m.param_norm);
   visit("lr", m.lr);
   visit("step_s", m.step_s);
-  visit("tokens_per_s", m.tokens_per_s);
-  visit("mfu", m.mfu);
-  visit("hfu", m.hfu);
+  if (m.computed) visit("tokens_per_s", m.tokens_per_s);
+  if (m.computed) visit("mfu", m.mfu);
+  if (m.computed) visit("hfu", m.hfu);
   visit("data_wait_s", m.data_wait_s);
   visit("comm_s", m.comm_s);
   visit("comm_wait_s", m.comm_wait_s);
+  if (m.skipped) visit("skipped", 1.0);
   if (m.saved) visit("saved", *m.saved);
   if (m.save_failed) visit("save_failed", *m.save_failed);
   if (m.save_wait_s) visit("save_wait_s", *m.save_wait_s);

@@ -42,7 +42,9 @@ int live_columns(int fd) {
 std::string progress_line(const StepMetrics& m, int64_t total_steps, double elapsed_s, double eta_s, int width) {
   std::vector<std::string> parts;
   parts.push_back(fmt::format("step {:{}}/{}", m.step, fmt::formatted_size("{}", total_steps), total_steps));
-  parts.push_back(m.floor == m.floor ? fmt::format("loss {:.4f} (floor {:.4f})", m.loss, m.floor) : fmt::format("loss {:.4f}", m.loss));
+  parts.push_back(!m.computed          ? "skipped"
+                  : m.floor == m.floor ? fmt::format("loss {:.4f} (floor {:.4f})", m.loss, m.floor)
+                                       : fmt::format("loss {:.4f}", m.loss));
   if (m.val_loss) parts.push_back(fmt::format("held out {:.4f}", *m.val_loss));
   parts.push_back(format_count(m.tokens_per_s) + " tokens/s");
   if (is_utilization(m.mfu)) parts.push_back(fmt::format("MFU {:.1f}%", 100 * m.mfu));

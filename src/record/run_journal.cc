@@ -59,6 +59,10 @@ void RunJournal::fault(int64_t step, const std::string& reason, const std::vecto
   try_write({.kind = "fault", .step = step, .reason = reason, .missing = missing});
 }
 
+void RunJournal::note(const char* kind, int64_t step, const std::string& reason, const nlohmann::ordered_json& fields) {
+  try_write({.kind = kind, .step = step, .reason = reason, .routine = true, .fields = &fields});
+}
+
 void RunJournal::end(int64_t step, const std::string& reason, int exit_code) {
   try_write({.kind = "end", .step = step, .reason = reason, .exit_code = exit_code});
 }
@@ -103,6 +107,7 @@ void RunJournal::write(const Event& e) {
   if (const auto& r = e.ready)
     j.update(
         {{"total", r->total}, {"seconds", r->seconds}, {"load_s", r->load_s}, {"repeated", r->repeated}, {"repeated_s", r->repeated_s}});
+  if (e.fields != nullptr) j.update(*e.fields);
   OutputFile(folder_ / "events.jsonl", OutputFile::Mode::append).write(json_text(j) + "\n");
 }
 

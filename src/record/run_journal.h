@@ -9,6 +9,7 @@
 //   step       under way; 0: none yet     config        hash of the resolved config, for runs that are the same
 //   reason     in words                   version       of hlat
 //   exit_code  of an end, else null       missing       ranks that are gone, of a fault; else not there
+//              skip|spike|non_finite: of a loss that is off (train/loss_event.h), with fields of their own
 //   saved      step of the latest checkpoint, of a save; not there: the run has none
 //   seconds    since the process began, of start and ready
 //   reached, progressed_at   of a start: the last step that was recorded before, and when
@@ -20,6 +21,7 @@
 
 #include <filesystem>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,6 +65,8 @@ class RunJournal {
   void signal(int64_t step, const std::string& reason);
   void save(int64_t step, const std::string& reason, bool failed, int64_t saved);  // saved: 0: there is no checkpoint
   void fault(int64_t step, const std::string& reason, const std::vector<int>& missing);
+  // Rank 0, of any other kind, with more fields.
+  void note(const char* kind, int64_t step, const std::string& reason, const nlohmann::ordered_json& fields);
   void end(int64_t step, const std::string& reason, int exit_code);  // only the first of a rank is told
 
  private:
@@ -76,6 +80,7 @@ class RunJournal {
     std::optional<StartFacts> start = {};
     std::optional<ReadyFacts> ready = {};
     bool routine = false;  // comes often, from rank 0 alone: whether the run is over is not looked up
+    const nlohmann::ordered_json* fields = nullptr;
   };
   void write(const Event& event);
   void log(const Event& event);

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "base/machine.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/health_record.h"
 #include "checkpoint/load_state.h"
 #include "runtime/from_rank_0.h"
 #include "train/state_records.h"
@@ -33,7 +34,11 @@ void tell_loaded(const StartPoint& start, const LoadResult& result, double secon
 TrainState load(const StartPoint& start, PlacedModel& model, int threads, const SayStart& say) {
   TrainState state;
   state.step = start.step();
-  if (start.resumes()) state.data = saved_position(start.index);
+  if (start.resumes()) {
+    state.data = saved_position(start.index);
+    state.loss = saved_loss(start.index);
+    if (const std::optional<HealthRecord> health = health_of(start.index)) state.health_passed = health->passed;
+  }
   CheckpointReader reader(start.candidates.front(), start.index);
   const double begin = now_s();
   const LoadResult result = load_state(reader, model.executor().params(), model.mesh(), model.device(),

@@ -26,6 +26,8 @@ Session::~Session() = default;
 
 std::string Session::where() const { return fmt::format("rank {} of {} on {}", world_->rank(), world_->size(), host_); }
 
+std::string Session::mpi_library() const { return mpi_ ? mpi_->library() : ""; }
+
 void Session::set_time_limit(double seconds) {
   if (mpi_) mpi_->set_time_limit(seconds);
 }

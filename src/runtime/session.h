@@ -29,7 +29,8 @@ class Session {
   const std::string& advice() const { return neighbours_.advice; }  // about the launcher, or empty
   Place place() const { return {.threads = neighbours_.threads, .local_rank = neighbours_.local_rank}; }
   const std::string& host() const { return host_; }
-  std::string where() const;  // "rank 3 of 8 on node-2"
+  std::string mpi_library() const;  // its version, in words; empty with one rank
+  std::string where() const;        // "rank 3 of 8 on node-2"
 
   [[noreturn]] void abort(int code);  // ends all ranks
 

@@ -9,6 +9,7 @@
 #include "base/json_text.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/find_checkpoint.h"
+#include "checkpoint/health_record.h"
 #include "config/continuation.h"
 #include "config/load.h"
 #include "config/saved.h"
@@ -47,10 +48,11 @@ bool is_within(const fs::path& checkpoint, const std::vector<fs::path>& dirs) {
 // What rank 0 finds.
 class Search {
  public:
-  Search(const Config& config, bool fresh)
+  Search(const Config& config, bool fresh, int64_t before)
       : asked_(!config.checkpoint.resume_from.empty() ? config.checkpoint.resume_from : config.checkpoint.init_from),
         resumes_(!config.checkpoint.resume_from.empty()),
-        dir_(checkpoint_dir(config)) {
+        dir_(checkpoint_dir(config)),
+        before_(before) {
     if (!fresh) steps_ = checkpoint_steps(dir_);
     if (!fresh && steps_.empty() && !has_replaced()) check_none_lost(config);
     if (fresh && !asked_.empty() && !as_step(asked_) && is_within(find_checkpoint(asked_), {dir_, weights_dir(config)}))
@@ -68,7 +70,7 @@ class Search {
   StartPoint choose() {
     if (steps_.empty()) return asked_.empty() ? anew() : from_elsewhere();
     StartPoint own = newest();
-    if (asked_.empty() || asked_of(own) == asked_) return own;
+    if (asked_.empty() || asked_of(own) == asked_) return before_ > 0 ? verified_of(std::move(own)) : own;
     if (!resumes_)
       fail<UsageError>(
           "{} has checkpoints of a run that did not start from checkpoint.init_from = {}: leave the key out to go on with them, or set "
@@ -138,6 +140,31 @@ class Search {
     return start;
   }
 
+  // The newest of an earlier step that was found right when it was saved, and those before it.
+  StartPoint verified_of(StartPoint own) const {
+    StartPoint start;
+    std::string found;
+    for (const fs::path& folder : own.candidates) {
+      CheckpointIndex index;
+      std::vector<DamagedFolder> damaged;
+      if (!read(folder, index, damaged)) continue;  // it stays: it is told when it is newer than what is taken, or when it is tried
+      found += fmt::format("{}step {} ({}verified)", found.empty() ? "" : ", ", index.step, is_verified(index) ? "" : "not ");
+      if (index.step >= before_ || !is_verified(index)) continue;
+      if (start.candidates.empty()) start.index = index;
+      start.candidates.push_back(folder);
+    }
+    if (start.candidates.empty())
+      fail<UsageError>(
+          "--before {}: {} has no checkpoint of an earlier step whose replicas were found equal when it was saved (parallel.health_every); "
+          "it has {}: choose one with checkpoint.resume_from=STEP, or start anew with --fresh",
+          before_, dir_.string(), found);
+    start.kind = StartKind::rewind;
+    start.damaged = std::move(own.damaged);
+    start.run = start.index.run;
+    if (const Record* origin = start.index.find_record(kOrigin)) start.records.push_back(*origin);
+    return start;
+  }
+
   static bool read(const fs::path& folder, CheckpointIndex& index, std::vector<DamagedFolder>& damaged) try {
     index = read_index(folder);
     return true;
@@ -183,6 +210,7 @@ class Search {
   std::string asked_;
   bool resumes_;
   fs::path dir_;
+  int64_t before_;  // 0: any step
   std::vector<int64_t> steps_;
 };
 
@@ -219,10 +247,10 @@ fs::path weights_dir(const Config& config) {
   return config.checkpoint.dir.empty() ? fs::path(config.run.dir) / "weights" : fs::path(config.checkpoint.dir) / "weights";
 }
 
-StartPoint find_start(const Config& config, bool fresh, Comm& world) {
+StartPoint find_start(const Config& config, bool fresh, Comm& world, int64_t before) {
   std::optional<StartPoint> own;
   const std::string text = from_rank_0(world, [&] {
-    own = Search(config, fresh).find();
+    own = Search(config, fresh, before).find();
     return pack(*own);
   });
   return own ? std::move(*own) : unpack(text);

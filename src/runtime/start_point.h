@@ -21,7 +21,7 @@ enum class StartKind : uint8_t {
   anew,
   weights,   // checkpoint.init_from: a new run with these weights
   fork,      // checkpoint.resume_from, of another run: a new run with all of its state
-  rewind,    // checkpoint.resume_from, of this run: what came later is set aside
+  rewind,    // checkpoint.resume_from, of this run, or --before: what came later is set aside
   continued  // where its latest checkpoint stands
 };
 
@@ -43,9 +43,11 @@ struct StartPoint {
   int64_t step() const { return resumes() ? index.step : 0; }
 };
 
-// Collective over `world`. fresh: what the run folder has is not looked at. UsageError on all ranks, also where the run of this folder has
+// Collective over `world`. fresh: what the run folder has is not looked at. before: above 0, the run goes back to the newest checkpoint of
+// an earlier step that was verified (checkpoint/health_record.h); a run that has checkpoints and none such is a UsageError, and one without
+// checkpoints starts anew. UsageError on all ranks, also where the run of this folder has
 // its checkpoints elsewhere, or has recorded some that are gone.
-StartPoint find_start(const Config& config, bool fresh, Comm& world);
+StartPoint find_start(const Config& config, bool fresh, Comm& world, int64_t before = 0);
 
 // What the saved run allows to be changed (config/continuation.h), before memory is taken; lines for the log. UsageError.
 std::vector<std::string> check_start(const Config& config, const StartPoint& start);

@@ -179,6 +179,8 @@ void RunSaves::begin(Due what, int64_t step, double loss) {
   if (latest_ == CheckpointContent::training) {
     request.own_record = own_record(position_ ? position_() : OwnPosition(), setup_.kernels ? setup_.kernels() : "");
     request.join_records = join_records;
+    if (more_records_)
+      for (Record& record : more_records_(step)) request.index.records.push_back(std::move(record));
   }
   Series& own = series(latest_);
   own.begun = step;

@@ -49,6 +49,9 @@ class RunSaves {
   RunSaves(const RunSaves&) = delete;
   RunSaves& operator=(const RunSaves&) = delete;
 
+  // More records of training checkpoints, asked for when a save of this step begins; the same on all ranks.
+  void add_records(std::function<std::vector<Record>(int64_t step)> records) { more_records_ = std::move(records); }
+
   void before_update(int bucket) { setup_.saver.before_update(bucket); }
   bool busy() const { return setup_.saver.busy(); }
   // What became of saves that ended; into the record of a step. Whoever was not busy before this has no outcome left after it.
@@ -88,6 +91,7 @@ class RunSaves {
   CheckpointConfig config_;
   SavesSetup setup_;
   std::function<OwnPosition()> position_;
+  std::function<std::vector<Record>(int64_t)> more_records_;
   int64_t tokens_per_step_;
   bool leads_;
   int64_t saved_;  // step of the latest checkpoint of this run

@@ -10,7 +10,7 @@ namespace hlat {
 
 namespace {
 
-constexpr int kDataVersion = 1, kKernelsVersion = 1;
+constexpr int kDataVersion = 1, kKernelsVersion = 1, kLossVersion = 1;
 
 using Json = nlohmann::json;
 
@@ -45,6 +45,19 @@ void join_records(CheckpointIndex& index, const std::vector<std::string>& own_re
     index.records.push_back({"kernels", kKernelsVersion, merged});
   HLAT_CHECK(first.has_value(), "no rank has a position in the data");
   index.records.push_back({"data", kDataVersion, json_text(Json{{"position", join(std::move(*first), std::move(others)).save()}})});
+}
+
+Record to_record(const LossState& state) { return {"loss", kLossVersion, state.save()}; }
+
+LossState saved_loss(const CheckpointIndex& index) {
+  const Record* record = index.find_record("loss");
+  if (record == nullptr) return {};
+  check_version(*record, kLossVersion);
+  try {
+    return LossState::parse(record->json);
+  } catch (const Error& e) {
+    fail<DamagedCheckpoint>("checkpoint of step {}: {}", index.step, e.what());
+  }
 }
 
 DataState saved_position(const CheckpointIndex& index) {

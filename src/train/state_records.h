@@ -1,6 +1,8 @@
 // The training state of a checkpoint besides its tensors, as records of its index:
 //   data      {"position": text of a DataState}   where every lane stands, and with it the ledger; of all ranks, joined
 //   kernels   the ranks' Backend::kernel_choices, merged (ops/kernel_choices.h)
+//   loss      LossState (loss_policy.h): history of loss and gradient norm, skipped steps
+//   health    HealthRecord (checkpoint/health_record.h)
 // Step and tokens are the index's own; the learning rate follows from step and config, random numbers from seed and step.
 #pragma once
 
@@ -10,6 +12,7 @@
 
 #include "checkpoint/index.h"
 #include "data/data_state.h"
+#include "train/loss_policy.h"
 
 namespace hlat {
 
@@ -20,6 +23,10 @@ using OwnPosition = std::variant<std::monostate, DataState, RankLanes>;
 std::string own_record(const OwnPosition& position, const std::string& kernels);
 // On rank 0: the parts of all ranks become records of the index.
 void join_records(CheckpointIndex& index, const std::vector<std::string>& own_records);
+
+Record to_record(const LossState& state);
+// An empty one where the checkpoint has none: of a version that kept none. DamagedCheckpoint where it cannot be read.
+LossState saved_loss(const CheckpointIndex& index);
 
 // The position in the data, of all lanes. DamagedCheckpoint where the checkpoint has none, or a broken one.
 DataState saved_position(const CheckpointIndex& index);

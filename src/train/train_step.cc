@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/failure_word.h"
+
 namespace hlat {
 
 namespace {
@@ -141,16 +143,15 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   optimizer_.measure(ops_, params_, scalars_, total(kGradSq));
   sum_over_ranks(total(kGradSq), true, zero1);
   optimizer_.clip(ops_, scalars_, total(kGradSq));
-  now(FlightAction::update);
-  update();
-  if (faults_ != nullptr) faults_->weights();
-  // Losses are equal on all tp ranks of the last stage and zero on other stages.
-  ops_.cast(total(kLoss), executor_.loss_sum());
-  if (faults_ != nullptr) faults_->loss(total(kLoss));
-  sum_over_ranks(total(kLoss), false, true);
-  sum_over_ranks(total(kWeightSq), true, zero1);
-  now(FlightAction::read_back);
-  read_totals(step, result);
+  if (pass_gate(step, result)) {
+    now(FlightAction::update);
+    update();
+    if (faults_ != nullptr) faults_->weights();
+    if (!gate_) sum_loss();
+    sum_over_ranks(total(kWeightSq), true, zero1);
+    now(FlightAction::read_back);
+    read_totals(step, result);
+  }
   if (result.checked) now(FlightAction::compare);
   if (result.checked) health_.check_weights(step);
   if (check && light_.due(step)) light_.check(step);
@@ -160,7 +161,40 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   return result;
 }
 
-// The only point of a step where the host waits for the device, but for groups that copy through the host.
+// Losses are equal on all tp ranks of the last stage and zero on other stages.
+void TrainStep::sum_loss() {
+  ops_.cast(total(kLoss), executor_.loss_sum());
+  if (faults_ != nullptr) faults_->loss(total(kLoss));
+  sum_over_ranks(total(kLoss), false, true);
+}
+
+// Whether the update is done.
+bool TrainStep::pass_gate(int64_t step, StepResult& result) {
+  if (!gate_) return true;
+  static_assert(kGradSq == 0 && kLoss == 1);
+  sum_loss();
+  now(FlightAction::read_back);
+  std::array<double, 2> t{};
+  device_.download(t.data(), totals_.rows(0, 2));
+  mesh_.check();
+  result.loss = t[kLoss] / static_cast<double>(config_.train.global_batch * config_.train.seq_len);
+  result.grad_norm = std::sqrt(t[kGradSq]);
+  result.skipped = !gate_(step, result.loss, result.grad_norm);
+  if (!result.skipped) check_finite(step, result.loss, t[kGradSq], false);
+  return !result.skipped;
+}
+
+void TrainStep::pass_over(BatchSource* source) {
+  now(FlightAction::load);
+  for (int64_t micro = 0; source != nullptr && micro < micros_; ++micro) source->read(micro * batch_.rows, batch_);
+}
+
+void TrainStep::check_state(int64_t step) {
+  now(FlightAction::compare);
+  health_.check_state(step);
+}
+
+// The only point of a step where the host waits for the device, but for groups that copy through the host and for a gate.
 void TrainStep::read_totals(int64_t step, StepResult& result) const {
   std::array<double, kTotals> t{};
   device_.download(t.data(), totals_);
@@ -168,7 +202,7 @@ void TrainStep::read_totals(int64_t step, StepResult& result) const {
   result.loss = t[kLoss] / static_cast<double>(config_.train.global_batch * config_.train.seq_len);
   result.grad_norm = std::sqrt(t[kGradSq]);
   result.param_norm = std::sqrt(t[kWeightSq]);
-  check_finite(step, result.loss, t[kGradSq]);
+  check_finite(step, result.loss, t[kGradSq], true);
 }
 
 // Bucket by bucket, so that the all-gather of one is overlapped with the update of the next.
@@ -184,7 +218,7 @@ void TrainStep::update() {
 }
 
 // Gradients that are not finite have changed no weight: the clipping factor was NaN.
-void TrainStep::check_finite(int64_t step, double loss, double grad_sq) const {
+void TrainStep::check_finite(int64_t step, double loss, double grad_sq, bool updated) const {
   if (std::isfinite(loss) && std::isfinite(grad_sq)) return;
   const auto& units = params_.units();
   std::vector<double> sq(units.size());
@@ -199,13 +233,17 @@ void TrainStep::check_finite(int64_t step, double loss, double grad_sq) const {
   if (names.size() > 5) bad += fmt::format(" and {} more", names.size() - 5);
   const bool elsewhere = names.empty() && !std::isfinite(grad_sq);
   // Finite gradients have made a finite clipping factor, and the update was done.
-  const int64_t weights_of = std::isfinite(grad_sq) ? step : step - 1;
-  fail<NumericalError>("at step {} {} ({}); the weights are those of step {}", step,
-                       std::isfinite(loss) ? "a gradient is not finite" : fmt::format("the loss is {}", loss),
-                       !names.empty() ? "gradient of " + bad
-                       : elsewhere    ? "the gradients of this rank are finite, those of another are not"
-                                      : "all gradients are finite",
-                       weights_of);
+  const int64_t weights_of = updated && std::isfinite(grad_sq) ? step : step - 1;
+  FailedStep failed(FailureKind::non_finite, step,
+                    fmt::format("at step {} {} ({}); the weights are those of step {}", step,
+                                std::isfinite(loss) ? "a gradient is not finite" : fmt::format("the loss is {}", loss),
+                                !names.empty() ? "gradient of " + bad
+                                : elsewhere    ? "the gradients of this rank are finite, those of another are not"
+                                               : "all gradients are finite",
+                                weights_of));
+  failed.loss = loss;
+  failed.grad_norm = std::sqrt(grad_sq);
+  throw failed;
 }
 
 }  // namespace hlat

@@ -23,6 +23,7 @@ struct StepResult {
   double comm_s = 0;       // time of all communication of this rank
   double comm_wait_s = 0;  // the part of it that computation waited for
   bool checked = false;    // this rank and its peers compared what they hold, and it was equal
+  bool skipped = false;    // the update was left out; param_norm is not known
 };
 
 class TrainStep {
@@ -35,6 +36,16 @@ class TrainStep {
 
   // Called before the update of each bucket, whose elements may be changed when it returns; empty: nothing to wait for.
   void on_update(std::function<void(int bucket)> before_update) { before_update_ = std::move(before_update); }
+
+  // Asked on every rank before the update, with the loss and gradient norm of the step, which are the same on all: false leaves it out.
+  // Where it is set a step waits for the device once more. Empty: every step updates.
+  using Gate = std::function<bool(int64_t step, double loss, double grad_norm)>;
+  void before_updates(Gate gate) { gate_ = std::move(gate); }
+
+  // A step that is not computed: its rows are read, and nothing else happens.
+  void pass_over(BatchSource* source);
+  // Compares what replicas hold of the state that is about to be saved, where this run compares at all. FailedStep. Collective.
+  void check_state(int64_t step);
 
   void record_to(FlightRecorder& flight) { flight_ = &flight; }  // what of a step is under way; it must outlive this
 
@@ -63,8 +74,10 @@ class TrainStep {
   void now(FlightAction action, int micro = -1, int chunk = -1);
   Tensor total(size_t index) const;
   void sum_over_ranks(Tensor t, bool over_tp, bool over_dp);
+  void sum_loss();
+  bool pass_gate(int64_t step, StepResult& result);
   void read_totals(int64_t step, StepResult& result) const;
-  void check_finite(int64_t step, double loss, double grad_sq) const;
+  void check_finite(int64_t step, double loss, double grad_sq, bool updated) const;
 
   Executor& executor_;
   const Config& config_;
@@ -82,6 +95,7 @@ class TrainStep {
   LightCheck light_;
   Batch batch_;
   std::function<void(int)> before_update_;
+  Gate gate_;
   FlightRecorder* flight_ = nullptr;
   fault::Injector* faults_ = nullptr;
   bool ran_ = false;                                  // a whole schedule, op by op

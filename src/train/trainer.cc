@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "base/memory_limits.h"
+#include "checkpoint/health_record.h"
 #include "comm/host_exchange.h"
 #include "optim/learning_rate.h"
 
@@ -22,8 +23,9 @@ class Means {
   Means(int64_t done, int64_t steps) : last_(std::max<int64_t>(1, std::min<int64_t>(20, steps / 20))), done_(done), steps_(steps) {}
 
   void add(const StepMetrics& m, int64_t tokens) {
-    latest_loss_ = m.loss;
-    if (m.step > steps_ - last_) loss_ += m.loss, ++losses_;
+    if (!m.skipped) latest_loss_ = m.loss;
+    if (!m.skipped && m.step > steps_ - last_) loss_ += m.loss, ++losses_;
+    if (!m.computed) return;
     if (m.step > done_ + 1 || steps_ == done_ + 1) seconds_ += m.step_s, tokens_ += tokens, data_wait_s_ += m.data_wait_s;
     if (m.step > done_ + 1) ++timed_;
   }
@@ -80,16 +82,20 @@ Vote agree(const Mesh& mesh, Vote vote) {
 // One rank's run: what lives from the first step of a process to its last.
 class Trainer {
  public:
-  Trainer(const Config& config, const TrainSetup& setup, const TrainState& state)
+  Trainer(const Config& config, const TrainSetup& setup, TrainState& state)
       : config_(config),
         setup_(setup),
         mesh_(setup.model.mesh()),
         step_(setup.model.executor()),
+        policy_(config.loss, state.loss),
         means_(state.step, config.train.steps),
         executed_flops_(sum_over(mesh_, setup.plan.executed_flops())),
         peak_flops_(sum_over(mesh_, setup.peak_flops)) {
     HLAT_CHECK((setup.data != nullptr) == setup.model.executor().reads_batches(), "data is for the ranks that read batches");
     if (setup.flight != nullptr) step_.record_to(*setup.flight);
+    if (policy_.gates())
+      step_.before_updates(
+          [this](int64_t step, double loss, double grad_norm) { return policy_.judge(step, loss, grad_norm).action != LossAction::skip; });
     if (setup.faults != nullptr) step_.inject(*setup.faults);
     if (validate_rows(config) > 0) validation_.emplace(config, setup.data, mesh_);
     if (setup.data == nullptr) return;
@@ -98,7 +104,8 @@ class Trainer {
   }
 
   // Saves of this process, of a run that stands after `start`.
-  void prepare_saves(int64_t start) {
+  void prepare_saves(const TrainState& state) {
+    const int64_t start = state.step;
     first_step_ = start + 1;
     if (!setup_.saves) return;
     // One rank of each replica tells where its lanes stand.
@@ -106,6 +113,10 @@ class Trainer {
     if (batches_ != nullptr && mesh_.coord().pp == 0)
       position = [this] { return mesh_.coord().dp == 0 ? OwnPosition(batches_->position()) : OwnPosition(batches_->rank_lanes()); };
     saves_.emplace(config_, *setup_.saves, start, mesh_.coord() == MeshCoord{}, std::move(position));
+    saves_->add_records([this, &state](int64_t step) {
+      return std::vector{to_record(state.loss),
+                         to_record(HealthRecord{.checked = verified_ == step ? step : 0, .passed = state.health_passed})};
+    });
     step_.on_update([this](int bucket) { before_update(bucket); });
   }
 
@@ -120,10 +131,13 @@ class Trainer {
     const double lr = learning_rate(config_.optim, step, schedule_end);
     std::optional<ShownSource> source;
     if (batches_ != nullptr) source.emplace(*batches_, setup_.progress, step_.micros());
-    const StepResult r = step_.run(step, lr, source ? &*source : nullptr);
+    LossVerdict verdict;
+    const StepResult r = run_step(step, lr, source ? &*source : nullptr, verdict);
     StepMetrics m = metrics(step, lr, r, seconds_between(begin, Clock::now()));
+    m.skipped = r.skipped;
+    m.computed = verdict.cause != LossCause::asked;
     if (setup_.flight != nullptr) setup_.flight->end_step(step, m.step_s, m.step_s - m.data_wait_s - m.comm_wait_s);
-    if (source && source->entropy())
+    if (m.computed && source && source->entropy())
       m.floor = sum_over(mesh_.along(Axis::dp), *source->entropy()) / static_cast<double>(step_.micros() * mesh_.shape().dp);
     const bool validates = validates_after(step);
     if (validates) {
@@ -139,11 +153,16 @@ class Trainer {
     record(m, r.checked);
     means_.add(m, tokens_per_step());
     state.step = step;
+    policy_.add(step, verdict);
+    if (m.computed && compares() && step % config_.parallel.health_every == 0) state.health_passed = step;
     latest_loss_ = m.loss;
+    if (!m.skipped) finite_ = std::isfinite(m.param_norm);
     const bool ends = vote.signal != 0 || step == config_.train.steps;
-    if (saves_ && vote.due != 0 && vote.busy == 0 && !ends) saves_->begin(static_cast<RunSaves::Due>(vote.due), step, m.loss);
-    if (first_ || validates) setup_.plan.check_used(setup_.model.high_water(), mesh_);
-    if (std::exchange(first_, false)) tell_memory(step);
+    if (saves_ && vote.due != 0 && vote.busy == 0 && !ends) begin_save(static_cast<RunSaves::Due>(vote.due), state);
+    // A process whose steps were all skipped so far has not used all of its memory yet: the first whole one is held against the plan.
+    const bool whole = !(first_ && m.skipped);
+    if (whole && (first_ || validates)) setup_.plan.check_used(setup_.model.high_water(), mesh_);
+    if (whole && std::exchange(first_, false)) tell_memory(step);
     if (!ends) evaluate(step);
     return vote.signal;
   }
@@ -152,6 +171,7 @@ class Trainer {
     if (setup_.progress != nullptr) setup_.progress->finish();
     now(FlightPhase::last_save, "the last save");
     TrainSummary s;
+    if (saves_) verify(state);
     if (saves_)
       s.save_problem = saves_->finish(state.step, latest_loss_, ended_by != 0, static_cast<double>(config_.parallel.timeout_s),
                                       [&](int n) { return agree(mesh_, {.signal = n}).signal; });
@@ -165,6 +185,7 @@ class Trainer {
     s.mfu = s.tokens_per_s * setup_.plan.flops_per_token / peak_flops_;
     s.hfu = s.tokens_per_s / static_cast<double>(tokens_per_step()) * executed_flops_ / peak_flops_;
     s.validation = validated_;
+    s.skipped_steps = static_cast<int64_t>(state.loss.skipped.size());
     s.planned = setup_.plan.memory;
     s.used = setup_.model.high_water();
     s.resident = peak_resident_bytes();
@@ -172,10 +193,71 @@ class Trainer {
     if (setup_.data == nullptr) return s;
     s.floor = setup_.data->floor();
     s.ledger = batches_->ledger([&](double v) { return sum_over(mesh_.along(Axis::dp), v); });
+    s.ledger.skipped_rows = static_cast<uint64_t>(s.skipped_steps * config_.train.global_batch);
+    s.ledger.skipped_tokens = static_cast<uint64_t>(s.skipped_steps * tokens_per_step());
     return s;
   }
 
  private:
+  // The step, or what is left of one that is skipped, and what the policy says about it. What is off is told, and ends the run where the
+  // policy wants that; the numbers are equal on all ranks, so all of them come here.
+  StepResult run_step(int64_t step, double lr, BatchSource* source, LossVerdict& verdict) {
+    StepResult r;
+    if (policy_.is_asked(step)) {
+      step_.pass_over(source);
+      verdict = policy_.asked(step);
+      r.loss = verdict.loss;
+      r.skipped = true;
+    } else {
+      try {
+        r = step_.run(step, lr, source);
+      } catch (const FailedStep& e) {
+        if (e.kind != FailureKind::non_finite) throw;
+        verdict = policy_.judge(step, e.loss, e.grad_norm);
+        tell(step, verdict);
+        if (verdict.no_skips_left) throw LossPolicy::failure(step, verdict);
+        throw;
+      }
+      verdict = policy_.judge(step, r.loss, r.grad_norm);
+    }
+    if (verdict.cause != LossCause::none) tell(step, verdict);
+    if (verdict.ends()) throw LossPolicy::failure(step, verdict);
+    return r;
+  }
+
+  // Collective over the ranks that read the first stage's rows, which are rank 0's replicas.
+  void tell(int64_t step, const LossVerdict& verdict) {
+    if (batches_ == nullptr || mesh_.coord().pp != 0) return;
+    LossEvent event{.step = step, .verdict = verdict, .rows = config_.train.global_batch, .documents = {}};
+    BatchDocuments own;
+    try {
+      own = batches_->documents();
+    } catch (const Error& e) {
+      event.problem = e.what();
+    }
+    event.documents = gather_documents(mesh_.along(Axis::dp), own);
+    if (setup_.tell_loss && mesh_.coord() == MeshCoord{}) setup_.tell_loss(event);
+    if (setup_.progress != nullptr) setup_.progress->say(fmt::format("step {}: {}", step, reason_of(event)));
+  }
+
+  // Whether replicas are compared now and then. A mesh without any has nothing to compare and finds nothing wrong.
+  bool compares() const { return config_.parallel.health_every > 0 && mesh_.shape().ranks() > 1; }
+
+  // What is about to be saved. Collective.
+  void verify(TrainState& state) {
+    const bool alone = mesh_.shape().ranks() == 1;
+    if (compares()) {
+      step_.check_state(state.step);
+      state.health_passed = state.step;
+    }
+    if ((alone || compares()) && finite_) verified_ = state.step;
+  }
+
+  void begin_save(RunSaves::Due due, TrainState& state) {
+    if (due == RunSaves::Due::training) verify(state);
+    saves_->begin(due, state.step, latest_loss_);
+  }
+
   // When all of the step is recorded and its save is under way, or done: an evaluation may take long, and may be cut short.
   void evaluate(int64_t step) {
     if (!setup_.evaluate) return;
@@ -183,7 +265,7 @@ class Trainer {
     TaskMetrics m{.step = step, .tokens = step * tokens_per_step(), .values = setup_.evaluate(step)};
     if (m.values.empty()) return;
     if (setup_.folder != nullptr) setup_.folder->record(m);
-    setup_.plan.check_used(setup_.model.high_water(), mesh_);
+    if (!first_) setup_.plan.check_used(setup_.model.high_water(), mesh_);
   }
 
   // Comes back when all ranks have done this step, and passed its checks, with what they agree on.
@@ -259,6 +341,7 @@ class Trainer {
   const TrainSetup& setup_;
   const Mesh& mesh_;
   TrainStep step_;
+  LossPolicy policy_;
   std::optional<Validation> validation_;
   std::unique_ptr<TrainBatches> batches_;
   Means means_;
@@ -267,6 +350,8 @@ class Trainer {
   bool first_ = true;                          // the next step is the first of this process
   int64_t first_step_ = 1;                     // of this process
   double latest_loss_ = 0;
+  bool finite_ = true;    // the norm of the weights, after the latest update
+  int64_t verified_ = 0;  // the latest step whose state was found right, for a save
   FlightPhase phase_ = FlightPhase::start;
   std::optional<RunSaves> saves_;
 };
@@ -277,7 +362,7 @@ TrainSummary train(const Config& config, const TrainSetup& setup, TrainState& st
   HLAT_CHECK(config.train.steps > 0, "the steps of {} epochs were not counted", config.train.epochs);
   const auto start = Clock::now();
   Trainer trainer(config, setup, state);
-  trainer.prepare_saves(state.step);
+  trainer.prepare_saves(state);
   int ended_by = 0;
   while (state.step < config.train.steps && ended_by == 0) {
     std::atomic_ref(step).store(state.step + 1);

@@ -1,0 +1,91 @@
+#include "train/loss_event.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/json_text.h"
+#include "comm/host_exchange.h"
+#include "record/metrics.h"
+
+namespace hlat {
+
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+OrderedJson json_of(const BatchDocument& d) {
+  return {{"row", d.row},   {"source", d.source}, {"file", d.file},    {"document", d.document},
+          {"byte", d.byte}, {"token", d.token},   {"tokens", d.tokens}};
+}
+
+BatchDocument document_from(const OrderedJson& j) {
+  return {.row = j.at("row"),
+          .source = j.at("source"),
+          .file = j.at("file"),
+          .document = j.at("document"),
+          .byte = j.at("byte"),
+          .token = j.at("token"),
+          .tokens = j.at("tokens")};
+}
+
+// Texts of any length, in rank order.
+std::vector<std::string> gather_texts(Comm& comm, const std::string& own) {
+  const std::vector<uint64_t> sizes = all_gather_values(comm, uint64_t{own.size()});
+  const size_t longest = *std::max_element(sizes.begin(), sizes.end());
+  std::vector<std::string> texts(sizes.size());
+  if (longest == 0) return texts;
+  std::string all(longest * sizes.size(), '\0');
+  std::copy(own.begin(), own.end(), all.begin() + static_cast<std::ptrdiff_t>(longest * static_cast<size_t>(comm.rank())));
+  comm.host().all_gather_bytes(all.data(), longest);
+  for (size_t r = 0; r < texts.size(); ++r) texts[r] = all.substr(r * longest, sizes[r]);
+  return texts;
+}
+
+}  // namespace
+
+const char* kind_of(const LossEvent& event) {
+  return event.verdict.action == LossAction::skip ? "skip" : event.verdict.cause == LossCause::spike ? "spike" : "non_finite";
+}
+
+std::string reason_of(const LossEvent& e) {
+  if (e.verdict.cause == LossCause::asked) return e.verdict.words;
+  return fmt::format("{}{}", e.verdict.words, e.verdict.action == LossAction::skip ? "; the update is left out" : "");
+}
+
+nlohmann::ordered_json fields_of(const LossEvent& e) {
+  OrderedJson j{{"cause", name_of(e.verdict.cause)}, {"action", name_of(e.verdict.action)}};
+  const bool computed = e.verdict.cause != LossCause::asked;
+  for (const auto& [name, value] : {std::pair("loss", e.verdict.loss), std::pair("grad_norm", e.verdict.grad_norm)}) {
+    if (computed)
+      put_number(j, name, value);
+    else
+      j[name] = nullptr;
+  }
+  put_number(j, "median", e.verdict.found.median);
+  put_number(j, "spread", e.verdict.found.spread);
+  put_number(j, "norm_mean", e.verdict.found.norm_mean);
+  j["rows"] = e.rows;
+  j["document_count"] = e.documents.count;
+  j["documents"] = OrderedJson::array();
+  for (const BatchDocument& d : e.documents.first) j["documents"].push_back(json_of(d));
+  if (!e.problem.empty()) j["documents_problem"] = e.problem;
+  return j;
+}
+
+BatchDocuments gather_documents(Comm& dp, const BatchDocuments& own, size_t most) {
+  BatchDocuments all;
+  uint64_t before = 0;  // told by ranks before this
+  const std::vector<uint64_t> told = all_gather_values(dp, uint64_t{own.first.size()});
+  for (int r = 0; r < dp.rank(); ++r) before += told[static_cast<size_t>(r)];
+  for (const uint64_t count : all_gather_values(dp, own.count)) all.count += count;
+  OrderedJson mine = OrderedJson::array();
+  for (size_t i = 0; i < own.first.size() && before + i < most; ++i) mine.push_back(json_of(own.first[i]));
+  for (const std::string& text : gather_texts(dp, mine.empty() ? std::string() : json_text(mine))) {
+    if (text.empty()) continue;
+    for (const OrderedJson& j : OrderedJson::parse(text)) all.first.push_back(document_from(j));
+  }
+  return all;
+}
+
+}  // namespace hlat
