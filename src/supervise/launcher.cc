@@ -49,10 +49,10 @@ class Launcher {
   explicit Launcher(const LaunchSetup& setup)
       : setup_(setup),
         config_(setup.config),
+        signals_([this](const EndSignals::Signal& s) { twice_ = twice_ || !s.first; }),
         folder_(make_launch_folder(config_)),
         lease_(folder_, static_cast<double>(config_.run.lease_s), setup.say),
         journal_(config_.run.dir, setup.version),
-        signals_([this](const EndSignals::Signal& s) { twice_ = twice_ || !s.first; }),
         agents_({.remote = split_words(config_.launch.remote), .by_srun = setup.in_slurm_job}, setup.version),
         fresh_(setup.fresh) {}
 
@@ -268,11 +268,11 @@ class Launcher {
 
   const LaunchSetup& setup_;
   const Config& config_;
+  std::atomic<bool> twice_ = false;
+  EndSignals signals_;  // before the first that starts a thread, which else would be ended by them
   fs::path folder_;
   FolderLease lease_;
   LaunchJournal journal_;
-  std::atomic<bool> twice_ = false;
-  EndSignals signals_;
   Agents agents_;
   std::map<std::string, std::string> absent_;
   std::map<std::string, double> gone_since_;  // hosts that do not answer
