@@ -25,6 +25,7 @@ class Means {
   void add(const StepMetrics& m, int64_t tokens) {
     if (!m.skipped) latest_loss_ = m.loss;
     if (!m.skipped && m.step > steps_ - last_) loss_ += m.loss, ++losses_;
+    if (!m.computed && m.step == done_ + 1) ++done_;  // the next one is the first
     if (!m.computed) return;
     if (m.step > done_ + 1 || steps_ == done_ + 1) seconds_ += m.step_s, tokens_ += tokens, data_wait_s_ += m.data_wait_s;
     if (m.step > done_ + 1) ++timed_;
@@ -205,7 +206,7 @@ class Trainer {
     StepResult r;
     if (policy_.is_asked(step)) {
       step_.pass_over(source);
-      verdict = policy_.asked(step);
+      verdict = policy_.asked();
       r.loss = verdict.loss;
       r.skipped = true;
     } else {
