@@ -34,7 +34,7 @@ class Means {
     s.loss = losses_ > 0 ? loss_ / static_cast<double>(losses_) : latest_loss_;  // none of the last ones: a signal came before them
     s.loss_steps = std::max<int64_t>(losses_, 1);
     s.data_wait_s = data_wait_s_;
-    s.tokens_per_s = static_cast<double>(tokens_) / seconds_;
+    s.tokens_per_s = seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0;  // none: all steps were passed over
     s.timed_steps = timed_;
   }
 
