@@ -221,7 +221,7 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
   setup.flight = &guard.flight();
   setup.model.ops().record_to(guard.flight());
   setup.model.mesh().record_to(guard.flight());
-  if (faults != nullptr) faults->place(setup.model.mesh(), setup.model.executor().params(), setup.model.device());
+  if (faults != nullptr) faults->place(setup.model.mesh(), setup.model.executor().params(), setup.model.device(), config.train.steps);
   setup.faults = faults;
   setup.tell_loss = [&](const LossEvent& event) { guard.tell_loss(event); };
   setup.end_signal = [&] { return guard.end_signal(); };

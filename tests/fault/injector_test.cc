@@ -203,7 +203,7 @@ class InjectedNumbers : public testing::Test {
   }
   void strike(const std::string& inject) {
     FakeRank rank(dir_, inject);
-    rank.injector->place(run_.model().mesh(), run_.executor().params(), run_.device());
+    rank.injector->place(run_.model().mesh(), run_.executor().params(), run_.device(), 10);
     rank.injector->at_step(2);
     for (size_t b = 0; b < run_.executor().params().buckets().size(); ++b) rank.injector->gradients(b), rank.injector->sums(b);
     rank.injector->weights();
@@ -256,7 +256,7 @@ TEST_F(InjectedNumbers, ASpikeMultipliesAll) {
 
 TEST_F(InjectedNumbers, ATensorThatIsNotThereIsToldAtTheStart) {
   FakeRank rank(dir_, "nan step=2 tensor=layers.99.wq");
-  EXPECT_THROW(rank.injector->place(run_.model().mesh(), run_.executor().params(), run_.device()), UsageError);
+  EXPECT_THROW(rank.injector->place(run_.model().mesh(), run_.executor().params(), run_.device(), 10), UsageError);
 }
 
 }  // namespace
