@@ -65,7 +65,7 @@ class Launcher {
       if (!mesh) return stopped_by_signal(0);
       if (!check_hosts(*mesh)) continue;
       const AttemptEnd end = attempt(*mesh);
-      if (end.failure.kind == FaultKind::finished) {
+      if (end.failure.kind == FailureCause::finished) {
         journal_.finished(end.reached);
         return {.restarts = restarts_};
       }
