@@ -90,6 +90,7 @@ TEST(Faults, NumbersThatAreOffAreFound) {
     ASSERT_NE(told, std::string::npos) << r.err;
     const std::string line = r.err.substr(told, r.err.find('\n', told) - told);
     const std::string name = line.substr(line.rfind(' ') + 1);
+    ASSERT_FALSE(name.empty()) << line;
     EXPECT_NE(r.err.find(name, told + line.size()), std::string::npos) << name << " is not named: " << r.err;
     expect_recovers(run);
   }

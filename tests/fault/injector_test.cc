@@ -8,6 +8,9 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/file.h"
 #include "fault/planted.h"
