@@ -164,7 +164,7 @@ void add_flight_bench(CLI::App& bench) {
   command->add_option("--steps", args->steps, "measured steps with and without it")->check(within(1, 1000000))->type_name("N");
   command->add_flag("--json", args->json, "print one JSON object");
   command->callback([args] {
-    on_ranks(args->config, [&](const Config& config, Backend& backend, const Session& session) {
+    measure_on_ranks(args->config, [&](const Config& config, Backend& backend, const Session& session) {
       const FlightBench found = bench_flight(config, backend, session.world(), session.local_ranks(), args->steps);
       if (session.rank() == 0) print_out(args->json ? json_text(flight_bench_json(found), 2) + "\n" : flight_bench_text(found));
     });

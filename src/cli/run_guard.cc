@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/failure_word.h"

@@ -29,11 +29,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kLook = 0.1;     // seconds between looks at the rings
-constexpr double kReport = 0.2;   // between reports
-constexpr double kSilence = 15;   // of the launcher, after which it is gone
-constexpr double kConnect = 10;   // to reach it
-constexpr double kEndLimit = 30;  // for processes to be gone after SIGKILL
+constexpr double kAgentLook = 0.1;  // seconds between looks at the rings
+constexpr double kReport = 0.2;     // between reports
+constexpr double kSilence = 15;     // of the launcher, after which it is gone
+constexpr double kConnect = 10;     // to reach it
+constexpr double kEndLimit = 30;    // for processes to be gone after SIGKILL
 
 // How often the kernel has ended a process of this machine or container for lack of memory.
 int64_t oom_kills() {
@@ -62,12 +62,12 @@ class Agent {
       if (launcher_.closed() || now_s() - heard_ > kSilence) return launcher_is_gone();
       look();
       if (now_s() - reported >= kReport) {
-        report(now_s() - looked_ - kLook);
+        report(now_s() - looked_ - kAgentLook);
         reported = now_s();
       }
       launcher_.flush();
       looked_ = begin;
-      wait_readable({launcher_.fd()}, kLook);
+      wait_readable({launcher_.fd()}, kAgentLook);
     }
   }
 
@@ -126,7 +126,7 @@ class Agent {
     const double begin = now_s();
     while (now_s() - begin < wait_s && !processes_of(prefix).empty()) {
       look();  // ranks must not think that their agent is gone
-      std::this_thread::sleep_for(std::chrono::duration<double>(kLook));
+      std::this_thread::sleep_for(std::chrono::duration<double>(kAgentLook));
     }
     Json left = Json::array();
     for (const HostProcess& p : end_processes(prefix, kEndLimit))

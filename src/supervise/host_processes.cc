@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kRingFolder = "/dev/shm";
 
-std::string file_text(const fs::path& file) {
+std::string proc_text(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
@@ -49,7 +49,7 @@ struct Stat {
 };
 
 Stat stat_of(const fs::path& process) {
-  const std::string text = file_text(process / "stat");
+  const std::string text = proc_text(process / "stat");
   const size_t begin = text.find('('), end = text.rfind(')');
   if (begin == std::string::npos || end == std::string::npos || end + 4 > text.size()) return {};
   Stat s{.state = text[end + 2], .name = text.substr(begin + 1, end - begin - 1)};
@@ -83,7 +83,7 @@ std::vector<HostProcess> processes_of(const std::string& prefix) {
     const std::string name = entry.path().filename();
     int pid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size() || own.contains(pid)) continue;
-    std::string job = job_in(file_text(entry.path() / "environ"));  // empty for a process that is gone, or a zombie
+    std::string job = job_in(proc_text(entry.path() / "environ"));  // empty for a process that is gone, or a zombie
     if (job.empty() || !job.starts_with(prefix) || host_space(entry.path()) != here) continue;
     const Stat stat = stat_of(entry.path());
     found.push_back({.pid = pid, .state = stat.state, .job = std::move(job), .name = stat.name});

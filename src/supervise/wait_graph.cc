@@ -171,11 +171,16 @@ std::vector<bool> reached_from(const std::vector<std::vector<int>>& to, int rank
   return seen;
 }
 
+std::vector<std::vector<int>> reversed(const std::vector<std::vector<int>>& to) {
+  std::vector<std::vector<int>> from(to.size());
+  for (size_t r = 0; r < to.size(); ++r)
+    for (const int target : to[r]) from[static_cast<size_t>(target)].push_back(static_cast<int>(r));
+  return from;
+}
+
 // Ranks from which a chain comes to an end.
 std::vector<bool> ending(const WaitGraph& graph, const std::vector<std::vector<int>>& to) {
-  std::vector<std::vector<int>> from(to.size());
-  for (int r = 0; r < static_cast<int>(to.size()); ++r)
-    for (const int target : to[static_cast<size_t>(r)]) from[static_cast<size_t>(target)].push_back(r);
+  const std::vector<std::vector<int>> from = reversed(to);
   std::vector<bool> found(to.size());
   for (const int end : graph.ends) {
     if (found[static_cast<size_t>(end)]) continue;
