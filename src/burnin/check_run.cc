@@ -23,6 +23,6 @@ std::vector<nlohmann::json> gather_json(Comm& world, const nlohmann::json& own) 
   return out;
 }
 
-std::string figure(double value) { return value < 1000 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value); }
+std::string figure(double value) { return value < 999.5 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value); }
 
 }  // namespace hlat
