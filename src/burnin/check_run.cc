@@ -1,5 +1,7 @@
 #include "burnin/check_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "comm/host_exchange.h"
@@ -20,5 +22,7 @@ std::vector<nlohmann::json> gather_json(Comm& world, const nlohmann::json& own) 
   }
   return out;
 }
+
+std::string figure(double value) { return value < 999.5 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value); }
 
 }  // namespace hlat

@@ -50,4 +50,6 @@ struct CheckRun {
 // Every rank's value, in rank order, on all ranks. Collective.
 std::vector<nlohmann::json> gather_json(Comm& world, const nlohmann::json& own);
 
+std::string figure(double value);  // three digits: "0.0143", "15.3", "1270"
+
 }  // namespace hlat

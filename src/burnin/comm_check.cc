@@ -46,7 +46,7 @@ CommMeasured unpacked_comm(const nlohmann::json& j) {
 }
 
 void add_row(PartReport& report, const CommRow& row) {
-  const auto number = [](double x, double scale) { return fmt::format("{:.3g}", x * scale); };
+  const auto number = [](double x, double scale) { return figure(x * scale); };
   constexpr double kGb = 1e-9;
   report.rows.push_back({row.axis, fmt::format("{}", row.ranks), name_of(row.op), format_bytes(static_cast<uint64_t>(row.bytes)),
                          number(row.seconds, 1e6), number(row.algbw(), kGb), number(row.busbw(), kGb), number(row.best_busbw(), kGb),
@@ -68,7 +68,8 @@ void add_row(PartReport& report, const CommRow& row) {
 PartReport check_comm(const CheckRun& run) {
   std::vector<CommMeasured> all;
   for (const nlohmann::json& j : gather_json(run.world(), packed_comm(measure_comm(run)))) all.push_back(unpacked_comm(j));
-  PartReport report{.name = "comm", .alignment = "lrlrrrrrr", .findings = judge_comm(all, run.hosts)};
+  const double least_delay = run.competes ? kScheduledDelay : run.options.short_form ? kQuickDelay : kLeastDelay;
+  PartReport report{.name = "comm", .alignment = "lrlrrrrrr", .findings = judge_comm(all, run.hosts, least_delay)};
   report.json = {
       {"transport", all[0].transport}, {"collectives", nlohmann::ordered_json::array()}, {"links", nlohmann::ordered_json::array()}};
   report.rows.push_back({"axis", "ranks", "op", "size", "us", "algbw GB/s", "busbw", "best group", "slowest"});

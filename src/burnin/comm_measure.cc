@@ -145,7 +145,7 @@ class CommBench {
   // There and back. `leads`: this rank sends first and keeps the time.
   void ping(Comm& comm, Axis axis, int peer, bool leads, CommMeasured& m) {
     const bool quick = run_.options.short_form, slow = run_.plants(FaultKind::check_slow);
-    const Tensor t = buffers_.full.rows(0, std::min<int64_t>(elements(), quick ? 1 << 16 : 1 << 22));
+    const Tensor t = buffers_.full.rows(0, std::min<int64_t>(elements(), quick ? 1 << 18 : 1 << 22));
     const auto move = [&](bool sends) {
       if (sends && slow) std::this_thread::sleep_for(std::chrono::duration<double>(kPlantedDelay));
       Request request = sends ? comm.send(t, peer, kLinkTag) : comm.recv(t, peer, kLinkTag);

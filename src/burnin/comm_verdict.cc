@@ -51,8 +51,8 @@ class CommJudge {
     }
   }
 
-  void slow(const std::vector<LinkTime>& links) {
-    for (const SlowPeer& s : slow_peers(links)) {
+  void slow(const std::vector<LinkTime>& links, double least_delay) {
+    for (const SlowPeer& s : slow_peers(links, least_delay)) {
       const std::string times = fmt::format("{:.3g} ms there and back, {:.3g} is usual", s.seconds * 1e3, s.usual * 1e3);
       if (s.other < 0)
         add(s.rank, fmt::format("slow: messages with all its neighbours along {}: {}", s.axis, times));
@@ -99,7 +99,7 @@ std::vector<CommRow> comm_rows(const std::vector<CommMeasured>& by_rank) {
   return rows;
 }
 
-std::vector<Finding> judge_comm(const std::vector<CommMeasured>& by_rank, const std::vector<std::string>& hosts) {
+std::vector<Finding> judge_comm(const std::vector<CommMeasured>& by_rank, const std::vector<std::string>& hosts, double least_delay) {
   std::vector<WrongData> messages, sums;
   std::vector<LinkTime> links;
   for (const CommMeasured& m : by_rank) {
@@ -109,7 +109,7 @@ std::vector<Finding> judge_comm(const std::vector<CommMeasured>& by_rank, const 
   CommJudge judge(hosts);
   judge.wrong_messages(messages);
   if (messages.empty()) judge.wrong_sums(sums);  // which else follow from the messages
-  judge.slow(links);
+  judge.slow(links, least_delay);
   return judge.take();
 }
 

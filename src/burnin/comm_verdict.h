@@ -19,6 +19,7 @@ struct CommRow {
 };
 std::vector<CommRow> comm_rows(const std::vector<CommMeasured>& by_rank);
 
-std::vector<Finding> judge_comm(const std::vector<CommMeasured>& by_rank, const std::vector<std::string>& hosts);
+// least_delay: see slow_peers.
+std::vector<Finding> judge_comm(const std::vector<CommMeasured>& by_rank, const std::vector<std::string>& hosts, double least_delay);
 
 }  // namespace hlat

@@ -160,7 +160,7 @@ PartReport check_disk(const CheckRun& run) {
   for (size_t r = 0; r < all.size(); ++r) {
     const nlohmann::json& j = all[r];
     if (!j["measured"].get<bool>()) continue;
-    const auto number = [&](const char* name, double scale) { return fmt::format("{:.3g}", j[name].get<double>() * scale); };
+    const auto number = [&](const char* name, double scale) { return figure(j[name].get<double>() * scale); };
     report.rows.push_back({fmt::format("{}", r), run.hosts[r], j["folder"], number("write", 1e-6), number("read", 1e-6),
                            number("sync_s", 1e3), number("worst_sync_s", 1e3)});
     report.json["hosts"].push_back({{"rank", r},

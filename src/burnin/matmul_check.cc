@@ -235,7 +235,7 @@ PartReport check_matmul(const CheckRun& run, double seconds) {
     std::vector<double> rates = m.in_turn.empty() ? m.loaded : m.in_turn;
     std::sort(rates.begin(), rates.end());
     if (rates.empty()) rates.push_back(0);
-    const auto shown = [](double rate) { return fmt::format("{:.3g}", rate * 1e-12); };
+    const auto shown = [](double rate) { return figure(rate * 1e-12); };
     products += m.products;
     report.rows.push_back({fmt::format("{}", r), run.hosts[r], fmt::format("{}", m.products), fmt::format("{}", m.wrong),
                            shown(rates.front()), shown(median_of(rates)), shown(rates.back())});

@@ -20,7 +20,7 @@ std::map<std::string, double> usual_times(const std::vector<LinkTime>& links) {
   return usual;
 }
 
-bool is_slow(const LinkTime& l, double usual) { return l.best > kSlowLink * usual && l.best - usual > kLeastDelay; }
+bool is_slow(const LinkTime& l, double usual, double least) { return l.best > kSlowLink * usual && l.best - usual > least; }
 
 }  // namespace
 
@@ -39,15 +39,15 @@ std::vector<size_t> slow_ranks(const std::vector<Speed>& by_rank, double factor)
   return slow;
 }
 
-std::vector<SlowPeer> slow_peers(const std::vector<LinkTime>& links) {
+std::vector<SlowPeer> slow_peers(const std::vector<LinkTime>& links, double least_delay) {
   const std::map<std::string, double> usual = usual_times(links);
   std::set<int> sound;  // ranks with a link that is not slow
   for (const LinkTime& l : links)
-    if (!is_slow(l, usual.at(l.axis))) sound.insert({l.a, l.b});
+    if (!is_slow(l, usual.at(l.axis), least_delay)) sound.insert({l.a, l.b});
   std::vector<SlowPeer> slow;
   for (const LinkTime& l : links) {
     const double limit = usual.at(l.axis);
-    if (!is_slow(l, limit)) continue;
+    if (!is_slow(l, limit, least_delay)) continue;
     const bool a = !sound.contains(l.a), b = !sound.contains(l.b);
     // Both or neither of the two: it is the link.
     const SlowPeer peer{.rank = a || !b ? l.a : l.b, .other = a == b ? l.b : -1, .seconds = l.best, .usual = limit, .axis = l.axis};

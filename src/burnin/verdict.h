@@ -30,9 +30,12 @@ struct SlowPeer {
   double seconds = 0, usual = 0;  // of its quickest slow link, and what is usual on that axis
   std::string axis;
 };
-// Links are compared with others of their axis: a quarter of those must be sound.
-inline constexpr double kSlowLink = 2, kLeastDelay = 1e-4;  // seconds
-std::vector<SlowPeer> slow_peers(const std::vector<LinkTime>& links);
+// Links are compared with others of their axis: a quarter of those must be sound. A link is slow by this factor, and by so many seconds.
+inline constexpr double kSlowLink = 2;
+inline constexpr double kLeastDelay = 1e-4;      // where a rank has its cores for itself
+inline constexpr double kQuickDelay = 1e-3;      // from few messages
+inline constexpr double kScheduledDelay = 2e-2;  // where a rank waits for a core that another has
+std::vector<SlowPeer> slow_peers(const std::vector<LinkTime>& links, double least_delay = kLeastDelay);
 
 // A message that came in wrong.
 struct WrongLink {

@@ -147,9 +147,6 @@ class Comm {
   // From now on calls are recorded, as those of the group with this id (FlightRecorder::add_group), and those of host() as a group of
   // their own. Once; it must outlive this.
   void record_to(FlightRecorder& flight, uint64_t id);
-  void record_as(const Comm& other, uint64_t id) {  // where `other` does, if it does
-    if (other.flight_ != nullptr) record_to(*other.flight_, id);
-  }
   // For that record, by a queue of operations: its thread calls from now on; and whether somebody waits for it.
   void note_queued(bool on);
   void note_awaited(bool on);
@@ -180,6 +177,13 @@ class Comm {
   void add_host_bytes(size_t bytes) { host_bytes_ += bytes; }
 
   std::string where() const;  // for messages: "tp all_reduce on rank 1 of 4"
+  // For the flight recorder: a call of a transport's own that all ranks of the group take part in, as a barrier.
+  void record_enter() {
+    if (flight_ != nullptr) flight_->enter(flight_group_, static_cast<uint8_t>(CommKind::barrier), -1);
+  }
+  void record_leave() {
+    if (flight_ != nullptr) flight_->leave(flight_group_);
+  }
   // For the flight recorder: whom the call under way waits for, and that a message it waited for has come.
   void note_peer(int peer) {
     if (flight_ != nullptr) flight_->waits_for(flight_group_, peer);

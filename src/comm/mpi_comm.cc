@@ -198,7 +198,9 @@ int MpiComm::world_rank(int peer) const {
 std::unique_ptr<Comm> MpiComm::split(int color, int key, std::string name) {
   HLAT_CHECK(color >= 0, "{}: split of {} with color {}", this->name(), name, color);
   MPI_Comm group = MPI_COMM_NULL;
+  record_enter();
   check_mpi(MPI_Comm_split(comm_, color, key, &group), fmt::format("{}: split of {}", this->name(), name));
+  record_leave();
   return make(group, true, options_, time_limit_s_, std::move(name));
 }
 

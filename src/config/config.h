@@ -198,7 +198,7 @@ struct LaunchConfig {
   int64_t restarts = 100;        // at most
   int64_t same_failure = 3;      // a failure that comes so often at one step is not restarted blindly
   int64_t backoff_s = 60;        // the longest pause before a restart
-  int64_t hang_s = 0;            // without progress that make a hang; 0: learned from the run
+  int64_t hang_s = 0;            // without progress that make a hang, after the start; 0: learned from the run
   int64_t start_hang_s = 120;    // the same while ranks start
   int64_t patience_s = 30;       // for a host that is gone, before the run goes on without it
   bool elastic = true;           // go on with fewer ranks

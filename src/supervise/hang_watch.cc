@@ -56,9 +56,9 @@ HangWatch::HangWatch(const LaunchConfig& config, int ranks)
       longest_(kFlightPhases) {}
 
 double HangWatch::limit_of(const RankView& v) const {
-  if (hang_s_ > 0) return hang_s_;
   const double start = start_hang_s_;
   if (v.ended || v.phase == FlightPhase::start) return start;
+  if (hang_s_ > 0) return hang_s_;
   const double training = times_.empty() ? start
                                          : std::clamp(2 * median_ + 6 * spread_, std::max(kFloor, kFloorMedians * median_),
                                                       std::max(kCeiling, kCeilingMedians * median_) - kLooks);
@@ -117,7 +117,7 @@ std::optional<Hang> HangWatch::look(const RankViews& views, double now, double d
 }
 
 std::optional<Hang> HangWatch::not_started(const RankViews& views, double now) const {
-  const double limit = hang_s_ > 0 ? hang_s_ : start_hang_s_, waited = now - *begun_ - delays_;
+  const double limit = start_hang_s_, waited = now - *begun_ - delays_;
   if (waited <= limit) return std::nullopt;
   Hang hang{.silent_s = waited, .limit_s = limit};
   for (size_t r = 0; r < views.size(); ++r)

@@ -1,8 +1,8 @@
 // Decides whether a run hangs. A rank at the end of a chain of waits (wait_graph.h) that makes no progress for longer than its limit hangs,
 // and so do ranks that wait for each other in a cycle; long waits for a rank that gets on are none. Limits:
 //
-//   launch.hang_s > 0       that one, for everything
 //   start                   launch.start_hang_s; also before any step is known
+//   launch.hang_s > 0       that one, for everything after the start
 //   training                2 medians and 6 spreads of the run's steps, no less than 8 s or 2.65 medians, no more than 10 s or 3 medians
 //   validation              twice the longest so far, no less than in training; before one is known launch.start_hang_s
 //   evaluation, last save,  twice the longest so far, no less than launch.start_hang_s

@@ -65,6 +65,9 @@ TEST(SlowPeers, NoiseAndTinyDelaysAreNot) {
   EXPECT_TRUE(slow_peers({link("dp", 0, 1, 1e-6), link("dp", 1, 2, 9e-6), link("dp", 2, 0, 1e-6)}).empty());
   EXPECT_TRUE(slow_peers({{.axis = "dp", .a = 0, .b = 1, .typical = 9e-3, .best = 1.5e-3}, link("dp", 1, 2, 1e-3)}).empty());
   EXPECT_TRUE(slow_peers({link("tp", 0, 1, 1e-3), link("dp", 0, 2, 9e-3)}).empty()) << "axes are not compared";
+  const std::vector<LinkTime> waited = {link("dp", 0, 1, 1e-3), link("dp", 1, 2, 15e-3), link("dp", 2, 0, 1e-3)};
+  EXPECT_EQ(slow_peers(waited).size(), 1u);
+  EXPECT_TRUE(slow_peers(waited, kScheduledDelay).empty()) << "ranks that share cores wait for them";
 }
 
 TEST(WrongPeers, TheRankThatExplainsMostIsNamed) {
@@ -103,7 +106,7 @@ TEST(CommVerdict, AReceiverOfWrongMessagesIsNamedAndSumsThatFollowAreNot) {
   std::vector<CommMeasured> all(4);
   for (const int from : {0, 1, 3}) all[2].wrong.push_back(wrong_data(2, from, Collective::all_gather));
   for (int r = 0; r < 4; ++r) all[static_cast<size_t>(r)].wrong.push_back(wrong_data(r, -1, Collective::all_reduce));
-  const auto findings = judge_comm(all, kHosts);
+  const auto findings = judge_comm(all, kHosts, kLeastDelay);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].text(),
             "rank 2 on node-b: comm wrong: what comes from ranks 0, 1, 3: dp all_gather of 1.0 KiB: element 5 is 3, not 4");
@@ -112,7 +115,7 @@ TEST(CommVerdict, AReceiverOfWrongMessagesIsNamedAndSumsThatFollowAreNot) {
 TEST(CommVerdict, SumsAloneNameWhoHasThem) {
   std::vector<CommMeasured> all(4);
   all[1].wrong = {wrong_data(1, -1, Collective::all_reduce), wrong_data(1, -1, Collective::reduce_scatter)};
-  const auto findings = judge_comm(all, kHosts);
+  const auto findings = judge_comm(all, kHosts, kLeastDelay);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].rank, 1);
 }

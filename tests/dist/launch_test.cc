@@ -24,7 +24,7 @@ Job::Words launch_words(int ranks, const std::string& inject, const Job::Words& 
                    "launch.ranks=" + std::to_string(ranks),
                    "train.steps=" + std::to_string(kLaunchSteps),
                    "checkpoint.every=2",
-                   "launch.hang_s=3",
+                   "launch.hang_s=6",
                    "launch.backoff_s=1"};
   if (!inject.empty()) words.push_back("fault.inject=" + inject);
   words.insert(words.end(), more.begin(), more.end());
@@ -44,6 +44,8 @@ void expect_nothing_left(const Job& job) {
   for (const auto& entry : fs::directory_iterator("/dev/shm")) EXPECT_FALSE(entry.path().string().starts_with(prefix)) << entry.path();
   EXPECT_FALSE(fs::exists(job.dir().path("run/run.lock")));
 }
+
+constexpr int kAnyRank = -2;  // a gradient is summed before it is looked at
 
 struct Planted {
   int ranks;
@@ -65,7 +67,9 @@ TEST_P(LaunchFaults, AreNamedAndSurvived) {
   const auto faults = events_of(struck, "fault");
   ASSERT_EQ(faults.size(), 1u) << r.err;
   EXPECT_EQ(faults[0]["cause"], p.cause) << r.err;
-  EXPECT_EQ(faults[0]["rank"], p.rank) << r.err;
+  if (p.rank != kAnyRank) {
+    EXPECT_EQ(faults[0]["rank"], p.rank) << r.err;
+  }
   EXPECT_NE(faults[0]["reason"].get<std::string>().find(p.words), std::string::npos) << faults[0];
   EXPECT_EQ(events_of(calm, "fault").size(), 0u);
   EXPECT_EQ(events_of(struck, "restart").size(), 1u);
@@ -84,8 +88,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, LaunchFaults,
                                          Planted{4, "stop rank=2 step=5", "hang", 2, "stopped", {"parallel.tp=2"}},
                                          Planted{4, "hang rank=1 step=5", "hang", 1, "without progress", {"parallel.pp=2"}},
                                          Planted{2, "error rank=0 step=5", "error", 0, "nothing handles"},
-                                         Planted{2, "nan rank=1 step=5", "non_finite", 1, "not finite"},
-                                         Planted{2, "hang_start rank=1 phase=data", "start_hang", 1, "data", {"launch.start_hang_s=4"}},
+                                         Planted{2, "nan rank=1 step=5", "non_finite", kAnyRank, "not finite"},
+                                         Planted{2, "hang_start rank=1 phase=data", "start_hang", 1, "data", {"launch.start_hang_s=15"}},
                                          Planted{2, "corrupt rank=0 step=3", "dead_rank", 0, "killed"}));
 
 TEST(Launch, BadInputIsNotStartedAgain) {
@@ -146,6 +150,7 @@ TEST(Launch, AKilledAgentIsReplaced) {
   job.await_step(2);
   const int agent = [&] {
     for (const auto& entry : fs::directory_iterator("/proc")) {
+      if (entry.path().filename().string().find_first_not_of("0123456789") != std::string::npos) continue;
       std::ifstream in(entry.path() / "cmdline", std::ios::binary);
       const std::string line{std::istreambuf_iterator<char>(in), {}};
       std::ifstream stat(entry.path() / "stat");
