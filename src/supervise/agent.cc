@@ -29,11 +29,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kAgentLook = 0.1;     // seconds between looks at the rings
-constexpr double kReport = 0.2;   // between reports
-constexpr double kSilence = 15;   // of the launcher, after which it is gone
-constexpr double kConnect = 10;   // to reach it
-constexpr double kEndLimit = 30;  // for processes to be gone after SIGKILL
+constexpr double kAgentLook = 0.1;  // seconds between looks at the rings
+constexpr double kReport = 0.2;     // between reports
+constexpr double kSilence = 15;     // of the launcher, after which it is gone
+constexpr double kConnect = 10;     // to reach it
+constexpr double kEndLimit = 30;    // for processes to be gone after SIGKILL
 
 // How often the kernel has ended a process of this machine or container for lack of memory.
 int64_t oom_kills() {

@@ -2,6 +2,8 @@
 #include "fault/injector.h"
 
 #include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <bit>
@@ -73,8 +75,12 @@ TEST(Injector, AFaultComesOnceAndWithTimesSoOften) {
     FakeRank rank(dir, "kill rank=0 step=3; stop step=4 times=2");
     for (int64_t step = 1; step < 6; ++step) rank.injector->at_step(step);
     came += static_cast<int>(rank.signals.size());
-    if (start == 0) EXPECT_EQ(rank.signals, (std::vector<std::pair<int, int>>{{getpid(), SIGKILL}, {getpid(), SIGSTOP}}));
-    if (start == 1) EXPECT_EQ(rank.signals, (std::vector<std::pair<int, int>>{{getpid(), SIGSTOP}}));
+    if (start == 0) {
+      EXPECT_EQ(rank.signals, (std::vector<std::pair<int, int>>{{getpid(), SIGKILL}, {getpid(), SIGSTOP}}));
+    }
+    if (start == 1) {
+      EXPECT_EQ(rank.signals, (std::vector<std::pair<int, int>>{{getpid(), SIGSTOP}}));
+    }
   }
   EXPECT_EQ(came, 3);
   FakeRank fresh(dir, "kill rank=0 step=3", {.fresh = true});
@@ -109,7 +115,7 @@ TEST(Injector, AnyRankIsOneRank) {
     int victims = 0;
     for (int rank = 0; rank < 4; ++rank) {
       const test::TempDir dir;
-      FakeRank one(dir, "kill rank=any step=2", {.rank = rank, .ranks = 4}, {.seed = seed});
+      FakeRank one(dir, "kill rank=any step=2", {.rank = rank, .ranks = 4}, {.inject = "", .every_s = 0, .kinds = "", .seed = seed});
       one.injector->at_step(2);
       victims += static_cast<int>(one.signals.size());
     }
@@ -147,7 +153,7 @@ TEST(Injector, APhaseHangs) {
 }
 
 TEST(Injector, RandomFaultsMeetOneRankEachAfterAFirstStep) {
-  const FaultConfig often{.every_s = 1, .kinds = "kill", .seed = 5};
+  const FaultConfig often{.inject = "", .every_s = 1, .kinds = "kill", .seed = 5};
   int struck = 0;
   for (int rank = 0; rank < 3; ++rank) {
     const test::TempDir dir;
@@ -181,7 +187,7 @@ TEST(Injector, ADiskIsFullForAsManySavesAsPlanted) {
 }
 
 TEST(Injector, PlantedFaultsOfACheck) {
-  const FaultConfig config{.inject = "check_slow rank=2 factor=3; check_disk rank=any", .seed = 4};
+  const FaultConfig config{.inject = "check_slow rank=2 factor=3; check_disk rank=any", .every_s = 0, .kinds = "", .seed = 4};
   EXPECT_TRUE(planted(config, FaultKind::check_slow, 2, 4));
   EXPECT_EQ(planted(config, FaultKind::check_slow, 2, 4)->factor, 3);
   EXPECT_FALSE(planted(config, FaultKind::check_slow, 1, 4));
@@ -223,7 +229,9 @@ TEST_F(InjectedNumbers, ANanIsOneElementOfAGradient) {
   int changed = 0;
   for (size_t i = 0; i < after.size(); ++i) {
     if (std::isnan(after[i])) ++changed;
-    if (!std::isnan(after[i])) ASSERT_EQ(after[i], before[i]);
+    if (!std::isnan(after[i])) {
+      ASSERT_EQ(after[i], before[i]);
+    }
   }
   EXPECT_EQ(changed, 1);
   EXPECT_EQ(run_.weight_bytes(), weights);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "train/loss_event.h"
 #include "train/state_records.h"
@@ -96,7 +97,7 @@ TEST(LossPolicy, AskedStepsAreSkippedOnceAndNeverRefused) {
   EXPECT_FALSE(run.policy.is_asked(21));
   EXPECT_TRUE(run.policy.is_asked(22));
   const SpikeHistory before = run.state.history;
-  run.policy.add(22, run.policy.asked(22));
+  run.policy.add(22, run.policy.asked());
   EXPECT_EQ(run.state.to_skip, (std::vector<int64_t>{30, 57}));
   EXPECT_EQ(run.state.skipped, (std::vector<int64_t>{22}));
   EXPECT_EQ(run.state.history, before);
