@@ -23,11 +23,12 @@ TEST(Ends, AFirstSignalEndsTheRunAfterAStepAndIsRecorded) {
     EXPECT_EQ(r.exit_code, 128 + signal) << r.err;
     const int64_t last = job.metrics().back()["step"];
     const auto events = job.events();
-    ASSERT_EQ(events.size(), 3u);
-    EXPECT_EQ(events[1]["kind"], "signal");
-    EXPECT_EQ(events[2]["kind"], "end");
-    EXPECT_EQ(events[2]["exit_code"], 128 + signal);
-    EXPECT_EQ(events[2]["step"], last) << "a whole step, and recorded";
+    ASSERT_EQ(events.size(), 4u);
+    EXPECT_EQ(events[1]["kind"], "ready");
+    EXPECT_EQ(events[2]["kind"], "signal");
+    EXPECT_EQ(events[3]["kind"], "end");
+    EXPECT_EQ(events[3]["exit_code"], 128 + signal);
+    EXPECT_EQ(events[3]["step"], last) << "a whole step, and recorded";
     EXPECT_NE(job.log().find(name + " ended it after step " + std::to_string(last)), std::string::npos) << job.log();
     EXPECT_NE(r.out.find("ended by     " + name), std::string::npos) << r.out;
     EXPECT_FALSE(std::filesystem::exists(job.dir().path("run/run.lock")));
@@ -65,7 +66,7 @@ TEST(Ends, MpirunsOwnEndIsRecorded) {
   job.wait();
   // Whichever comes first: rank 0 hears of it itself, or ends because another rank did.
   EXPECT_NE(job.log().find("SIGTERM"), std::string::npos) << job.log();
-  EXPECT_NE(job.events().back()["kind"], "start");
+  EXPECT_NE(job.events().back()["kind"], "ready");
 }
 
 // The texts of a replica of several ranks are those of one process, and come after the summary.

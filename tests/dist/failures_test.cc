@@ -45,12 +45,13 @@ TEST(Failures, AKilledRankIsNamedInTheRunFolder) {
     const RunResult r = job.wait(kSoon);
     EXPECT_EQ(r.exit_code, 128 + SIGKILL);
     const auto events = job.events();
-    ASSERT_EQ(events.size(), 3u) << r.err;
-    EXPECT_EQ(events[1]["kind"], "fault");
-    EXPECT_EQ(events[1]["missing"], nlohmann::json({victim}));
-    EXPECT_EQ(events[1]["rank"], 1 - victim);
-    EXPECT_GE(events[1]["step"], 1);
-    EXPECT_EQ(events[2]["kind"], "end");
+    ASSERT_EQ(events.size(), 4u) << r.err;
+    EXPECT_EQ(events[1]["kind"], "ready");
+    EXPECT_EQ(events[2]["kind"], "fault");
+    EXPECT_EQ(events[2]["missing"], nlohmann::json({victim}));
+    EXPECT_EQ(events[2]["rank"], 1 - victim);
+    EXPECT_GE(events[2]["step"], 1);
+    EXPECT_EQ(events[3]["kind"], "end");
     EXPECT_NE(job.log().find("rank " + std::to_string(victim) + " is gone"), std::string::npos) << job.log();
   }
 }

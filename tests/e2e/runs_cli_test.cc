@@ -100,7 +100,7 @@ TEST_F(Runs, WrongInputsAreNamed) {
   std::filesystem::create_directories(dir_.path("none"));
   expect({"runs", "show", "none"}, "none is no run folder");
   expect({"runs", "show", "nowhere"}, "there is no folder nowhere");
-  expect({"runs", "show"}, "RUN");
+  expect({"runs", "show"}, "run is required");
   const RunResult empty = run_binary({"runs", "ls", "none"}, dir_.path());
   EXPECT_EQ(empty.exit_code, 0);
   EXPECT_EQ(empty.out, "no run folders\n");
