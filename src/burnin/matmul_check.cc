@@ -160,12 +160,16 @@ void take_turns(const CheckRun& run, LoadedProduct* product, MatmulMeasured& mea
   run.world().barrier();
 }
 
+bool any_slow_rank(const CheckRun& run, const MatmulMeasured& measured) {
+  return !slow_ranks(all_gather_values(run.world(), measured.speed())).empty();
+}
+
 // Again before a rank is called slow: others may have had the core.
 void in_turns(const CheckRun& run, LoadedProduct* product, MatmulMeasured& measured) {
   constexpr int kTimes = 4;
   for (int i = 0; i < kTimes; ++i) {
     take_turns(run, product, measured);
-    if (slow_ranks(all_gather_values(run.world(), measured.speed())).empty()) return;
+    if (!any_slow_rank(run, measured)) return;
   }
 }
 
@@ -182,7 +186,9 @@ MatmulMeasured measure_matmul(const CheckRun& run, double seconds) {
     product = nullptr;
   }
   measured.taken = taken_between(before, read_cpu_counters());
-  if (run.competes) in_turns(run, product.get(), measured);
+  // A second under load is too short to name a rank by: it is tried again without.
+  const bool named = !run.competes && run.options.short_form && any_slow_rank(run, measured);
+  if (run.competes || named) in_turns(run, product.get(), measured);
   return measured;
 }
 
