@@ -68,8 +68,7 @@ void add_row(PartReport& report, const CommRow& row) {
 PartReport check_comm(const CheckRun& run) {
   std::vector<CommMeasured> all;
   for (const nlohmann::json& j : gather_json(run.world(), packed_comm(measure_comm(run)))) all.push_back(unpacked_comm(j));
-  const double least_delay = run.competes ? kScheduledDelay : run.options.short_form ? kQuickDelay : kLeastDelay;
-  PartReport report{.name = "comm", .alignment = "lrlrrrrrr", .findings = judge_comm(all, run.hosts, least_delay)};
+  PartReport report{.name = "comm", .alignment = "lrlrrrrrr", .findings = judge_comm(all, run.hosts, least_delay(run))};
   report.json = {
       {"transport", all[0].transport}, {"collectives", nlohmann::ordered_json::array()}, {"links", nlohmann::ordered_json::array()}};
   report.rows.push_back({"axis", "ranks", "op", "size", "us", "algbw GB/s", "busbw", "best group", "slowest"});

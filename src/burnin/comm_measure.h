@@ -33,6 +33,8 @@ struct CommMeasured {
   std::string transport;
 };
 
+double least_delay(const CheckRun& run);  // of a link that is slow (slow_peers), in this form of the check and with these ranks
+
 CommMeasured measure_comm(const CheckRun& run);  // collective
 
 }  // namespace hlat
