@@ -8,6 +8,7 @@
 
 #include "burnin/finding.h"
 #include "config/config.h"
+#include "fault/planted.h"
 #include "runtime/session.h"
 
 namespace hlat {
@@ -34,11 +35,14 @@ struct CheckRun {
   Comm& world() const { return session.world(); }
   bool speaks_for_host() const { return session.ranks_on_host().front() == rank(); }
   bool has_gpu() const { return !backend.device_id().empty(); }
+  // Whether fault.inject plants this in a rank.
+  bool plants(FaultKind kind, int r) const { return fault::planted(config.fault, kind, r, world().size()).has_value(); }
+  bool plants(FaultKind kind) const { return plants(kind, rank()); }
   void say(const std::string& words) const {
     if (tell && rank() == 0) tell(words);
   }
   // A finding about rank r.
-  Finding fault(const std::string& part, size_t r, std::string words, Severity severity = Severity::fault) const {
+  Finding finding(const std::string& part, size_t r, std::string words, Severity severity = Severity::fault) const {
     return {.part = part, .rank = static_cast<int>(r), .host = hosts[r], .words = std::move(words), .severity = severity};
   }
 };

@@ -72,8 +72,8 @@ PartReport check_clock(const CheckRun& run) {
         {{"rank", peer}, {"host", run.hosts[r]}, {"ahead_s", skew.seconds}, {"round_trip_s", skew.round_trip_s}});
     if (std::abs(skew.seconds) > kMostSkew)
       report.findings.push_back(
-          run.fault("clock", r, fmt::format("is {:.1f} s {} rank 0's", std::abs(skew.seconds), skew.seconds > 0 ? "ahead of" : "behind"),
-                    Severity::warning));
+          run.finding("clock", r, fmt::format("is {:.1f} s {} rank 0's", std::abs(skew.seconds), skew.seconds > 0 ? "ahead of" : "behind"),
+                      Severity::warning));
   }
   run.world().barrier();
   const bool one = report.rows.size() == 1;

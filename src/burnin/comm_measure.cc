@@ -7,7 +7,6 @@
 
 #include "base/machine.h"
 #include "burnin/corrupting_comm.h"
-#include "burnin/planted.h"
 #include "health/fingerprint.h"
 
 namespace hlat {
@@ -56,9 +55,9 @@ class CommBench {
 
   DeviceComm::WrapComm wrap() const {
     bool any = false;
-    for (int r = 0; r < run_.world().size(); ++r) any = any || planted(run_.config, "check_comm", r);
+    for (int r = 0; r < run_.world().size(); ++r) any = any || run_.plants(FaultKind::check_comm, r);
     if (!any) return {};
-    const bool strikes = planted(run_.config, "check_comm", run_.rank());
+    const bool strikes = run_.plants(FaultKind::check_comm);
     return [strikes](std::unique_ptr<Comm> inner) -> std::unique_ptr<Comm> {
       return inner->size() == 1 ? std::move(inner) : std::make_unique<CorruptingComm>(std::move(inner), strikes);
     };
@@ -145,7 +144,7 @@ class CommBench {
 
   // There and back. `leads`: this rank sends first and keeps the time.
   void ping(Comm& comm, Axis axis, int peer, bool leads, CommMeasured& m) {
-    const bool quick = run_.options.short_form, slow = planted(run_.config, "check_slow", run_.rank());
+    const bool quick = run_.options.short_form, slow = run_.plants(FaultKind::check_slow);
     const Tensor t = buffers_.full.rows(0, std::min<int64_t>(elements(), quick ? 1 << 16 : 1 << 22));
     const auto move = [&](bool sends) {
       if (sends && slow) std::this_thread::sleep_for(std::chrono::duration<double>(kPlantedDelay));

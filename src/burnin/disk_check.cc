@@ -11,7 +11,6 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/machine.h"
-#include "burnin/planted.h"
 #include "burnin/verdict.h"
 #include "runtime/start_point.h"
 
@@ -141,7 +140,7 @@ DiskMeasured measure_disk(const std::filesystem::path& folder, size_t bytes, int
 PartReport check_disk(const CheckRun& run) {
   run.say("disk");
   DiskMeasured own;
-  const bool quick = run.options.short_form, full = planted(run.config, "check_disk", run.rank());
+  const bool quick = run.options.short_form, full = run.plants(FaultKind::check_disk);
   if (run.speaks_for_host() || full) {
     const std::filesystem::path folder = existing_folder(checkpoint_dir(run.config));
     std::error_code none;
@@ -171,7 +170,7 @@ PartReport check_disk(const CheckRun& run) {
                                     {"read_bytes_per_s", j["read"]},
                                     {"fsync_s", j["sync_s"]},
                                     {"worst_fsync_s", j["worst_sync_s"]}});
-    if (const std::string words = j["words"]; !words.empty()) report.findings.push_back(run.fault("disk", r, words));
+    if (const std::string words = j["words"]; !words.empty()) report.findings.push_back(run.finding("disk", r, words));
   }
   return report;
 }

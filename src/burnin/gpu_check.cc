@@ -32,7 +32,7 @@ nlohmann::json told_of_gpu(const CheckRun& run, std::vector<Finding>& own) {
   if (!nvml.usable()) return {{"why", nvml.why()}};
   const auto state = nvml.state(run.backend.device_id());
   if (!state) return {{"why", "NVML does not know this GPU"}};
-  own = judge_gpu(*state, run.fault("gpu", static_cast<size_t>(run.rank()), ""));
+  own = judge_gpu(*state, run.finding("gpu", static_cast<size_t>(run.rank()), ""));
   return {{"state", packed_state(*state)}};
 }
 
@@ -71,7 +71,7 @@ PartReport check_gpu(const CheckRun& run) {
     report.json["ranks"].push_back(
         {{"rank", r}, {"host", run.hosts[r]}, {"state", j.value("state", nlohmann::json())}, {"why", j.value("why", "")}});
     for (const nlohmann::json& f : j["findings"])
-      report.findings.push_back(run.fault("gpu", r, f["words"], f["fault"].get<bool>() ? Severity::fault : Severity::warning));
+      report.findings.push_back(run.finding("gpu", r, f["words"], f["fault"].get<bool>() ? Severity::fault : Severity::warning));
     if (!j.contains("state")) continue;
     const nlohmann::json& s = j["state"];
     report.rows.push_back({fmt::format("{}", r), run.hosts[r], shown_of(s, "ecc_corrected"), shown_of(s, "ecc_uncorrected"),

@@ -12,7 +12,6 @@
 #include "base/format.h"
 #include "base/machine.h"
 #include "burnin/cpu_counters.h"
-#include "burnin/planted.h"
 #include "health/known_product.h"
 #include "ops/device.h"
 #include "param/param_store.h"
@@ -106,7 +105,7 @@ class LoadedProduct {
 
 std::unique_ptr<LoadedProduct> make_product(const CheckRun& run, MatmulMeasured& measured) {
   const DType compute = precision_of(run.config.train.precision).compute;
-  const bool wrong = planted(run.config, "check_matmul", run.rank()), slow = planted(run.config, "check_slow", run.rank());
+  const bool wrong = run.plants(FaultKind::check_matmul), slow = run.plants(FaultKind::check_slow);
   const auto of_size = [&](int64_t size) {
     measured.size = size;
     auto product = std::make_unique<LoadedProduct>(run.backend, compute, size, wrong, slow);
@@ -208,17 +207,17 @@ std::vector<Finding> judge_matmul(const CheckRun& run, const std::vector<MatmulM
   for (size_t r = 0; r < by_rank.size(); ++r) {
     const MatmulMeasured& m = by_rank[r];
     if (m.wrong > 0)
-      findings.push_back(run.fault("matmul", r, fmt::format("wrong: {} of {} products: {}", m.wrong, m.products, m.words)));
+      findings.push_back(run.finding("matmul", r, fmt::format("wrong: {} of {} products: {}", m.wrong, m.products, m.words)));
     else if (!m.words.empty())
-      findings.push_back(run.fault("matmul", r, m.words));
-    if (!m.taken.empty()) findings.push_back(run.fault("matmul", r, m.taken, Severity::warning));
+      findings.push_back(run.finding("matmul", r, m.words));
+    if (!m.taken.empty()) findings.push_back(run.finding("matmul", r, m.taken, Severity::warning));
     speeds.push_back(m.speed());
     if (m.words.starts_with("failed")) speeds.back() = {};
     fastest = std::max(fastest, speeds.back().typical);
   }
   for (const size_t r : slow_ranks(speeds))
     if (speeds[r].best > 0)
-      findings.push_back(run.fault(
+      findings.push_back(run.finding(
           "matmul", r,
           fmt::format("slow: {}/s at best, where the fastest rank has {}/s", format_flops(speeds[r].best), format_flops(fastest))));
   return findings;

@@ -115,7 +115,7 @@ PartReport check_memory(const CheckRun& run, double seconds) {
     const std::string words = all[r]["words"];
     host += all[r]["host_tested"].get<uint64_t>();
     gpu += all[r]["gpu_tested"].get<uint64_t>();
-    if (!words.empty()) report.findings.push_back(run.fault("memory", r, words));
+    if (!words.empty()) report.findings.push_back(run.finding("memory", r, words));
     nlohmann::ordered_json j{{"rank", r}, {"host", run.hosts[r]}};
     j.update(all[r]);
     report.json["ranks"].push_back(std::move(j));

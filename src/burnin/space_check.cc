@@ -57,9 +57,9 @@ PartReport check_space(const CheckRun& run) {
     report.json["hosts"].push_back(
         {{"rank", r}, {"host", run.hosts[r]}, {"folder", where}, {"free_bytes", left}, {"host_memory_bytes", j["memory"]}});
     if (!problem.empty())
-      report.findings.push_back(run.fault("space", r, fmt::format("of {} cannot be asked for: {}", where, problem)));
+      report.findings.push_back(run.finding("space", r, fmt::format("of {} cannot be asked for: {}", where, problem)));
     else if (const auto verdict = judge_space(where, left, needs))
-      report.findings.push_back(run.fault("space", r, verdict->words, verdict->severity));
+      report.findings.push_back(run.finding("space", r, verdict->words, verdict->severity));
   }
   return report;
 }

@@ -94,7 +94,7 @@ PartReport check_versions(const CheckRun& run) {
     for (const auto& [value, ranks] : m.others)
       for (const size_t r : ranks)
         report.findings.push_back(
-            run.fault("versions", r, fmt::format("differ: {} is {}, {} on most", m.fact, value, m.usual), Severity::warning));
+            run.finding("versions", r, fmt::format("differ: {} is {}, {} on most", m.fact, value, m.usual), Severity::warning));
   }
   for (const auto& [fact, value] : usual) report.rows.push_back({fact, value});
   report.json["usual"] = usual;
@@ -107,10 +107,10 @@ PartReport check_versions(const CheckRun& run) {
     if (!j["speaks"].get<bool>()) continue;
     const size_t r = j["rank"];
     if (const uint64_t files = j["files"]; files < kFewFiles)
-      report.findings.push_back(run.fault(
+      report.findings.push_back(run.finding(
           "versions", r, fmt::format("allow {} open files only (ulimit -n): raise it to 4096 or more", files), Severity::warning));
     if (const uint64_t shm = j["shm"]; j["ranks"].get<int>() > 1 && shm < kSmallShm)
-      report.findings.push_back(run.fault(
+      report.findings.push_back(run.finding(
           "versions", r, fmt::format("leave {} in /dev/shm, through which its ranks talk", format_bytes(shm)), Severity::warning));
   }
   return report;

@@ -221,7 +221,7 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
   setup.flight = &guard.flight();
   setup.model.ops().record_to(guard.flight());
   setup.model.mesh().record_to(guard.flight());
-  if (faults != nullptr) faults->place(setup.model.mesh(), setup.model.executor().params(), setup.model.device());
+  if (faults != nullptr) faults->place(setup.model.mesh(), setup.model.executor().params(), setup.model.device(), config.train.steps);
   setup.faults = faults;
   setup.tell_loss = [&](const LossEvent& event) { guard.tell_loss(event); };
   setup.end_signal = [&] { return guard.end_signal(); };
@@ -291,13 +291,13 @@ void add_train_command(CLI::App& app) {
       ->add_option("--skip", args->skip,
                    "steps whose batches are passed over without being computed: 12,57; a checkpoint remembers those that are still to come")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(within(int64_t{1}, int64_t{1} << 56))
       ->type_name("STEPS");
   command
       ->add_option(
           "--before", args->before,
           "go back to the newest checkpoint before this step whose state was found right when it was saved; later ones are set aside")
-      ->check(CLI::PositiveNumber)
+      ->check(within(int64_t{1}, int64_t{1} << 56))
       ->excludes(fresh)
       ->type_name("STEP");
   command->add_flag("--json", args->json, "print the summary as one JSON object");

@@ -19,7 +19,8 @@ std::string goodput_table(const Goodput& g) {
   std::vector<std::vector<std::string>> rows = {{"time", "", "share"}};
   rows.push_back({"useful steps", format_duration(g.useful_s), share(g.useful_s)});
   for (size_t i = 0; i < kLostCauses; ++i)
-    if (g.lost[i] > 0)
+    if (g.lost[i] >= 0.005)  // else it would be 0.00s
+
       rows.push_back({"lost: " + std::string(words_of(static_cast<Lost>(i))), format_duration(g.lost[i]), share(g.lost[i])});
   rows.push_back({"wall time", format_duration(g.wall_s), ""});
   return table_text(rows, "lrr");

@@ -147,6 +147,9 @@ class Comm {
   // From now on calls are recorded, as those of the group with this id (FlightRecorder::add_group), and those of host() as a group of
   // their own. Once; it must outlive this.
   void record_to(FlightRecorder& flight, uint64_t id);
+  void record_as(const Comm& other, uint64_t id) {  // where `other` does, if it does
+    if (other.flight_ != nullptr) record_to(*other.flight_, id);
+  }
   // For that record, by a queue of operations: its thread calls from now on; and whether somebody waits for it.
   void note_queued(bool on);
   void note_awaited(bool on);

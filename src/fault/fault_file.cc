@@ -34,6 +34,13 @@ std::string fault_time() {
   return fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(seconds.count())), ms);
 }
 
+bool ends_within_a_line(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  if (!in || in.tellg() <= 0) return false;
+  in.seekg(-1, std::ios::end);
+  return in.get() != '\n';
+}
+
 }  // namespace
 
 FaultFile::FaultFile(std::filesystem::path run_folder, bool fresh) : folder_(std::move(run_folder)) {
@@ -50,7 +57,8 @@ void FaultFile::add(const FiredFault& f) const {
   std::filesystem::create_directories(folder_, error);  // a fault of the start-up may come before the run folder
   const nlohmann::ordered_json entry{{"time", fault_time()}, {"fault", f.fault},     {"random", f.random}, {"rank", f.rank},
                                      {"step", f.step},       {"attempt", f.attempt}, {"host", host_name()}};
-  OutputFile(folder_ / kFaultFile, OutputFile::Mode::append).write(json_text(entry) + "\n");
+  const std::string begin = ends_within_a_line(folder_ / kFaultFile) ? "\n" : "";
+  OutputFile(folder_ / kFaultFile, OutputFile::Mode::append).write(begin + json_text(entry) + "\n");
   sync_to_disk(folder_ / kFaultFile);
   sync_to_disk(folder_);
 }

@@ -95,8 +95,9 @@ void Injector::draw_kinds(const Config& config) {
   random_.emplace(config_.seed, setup_.attempt, config_.every_s, std::move(kinds), setup_.ranks);
 }
 
-void Injector::place(const Mesh& mesh, const ParamStore& params, Device& device) {
+void Injector::place(const Mesh& mesh, const ParamStore& params, Device& device, int64_t last_step) {
   mesh_ = &mesh;
+  last_step_ = last_step;
   params_ = &params;
   device_ = &device;
   for (const Planned& p : planned_) {
@@ -244,7 +245,7 @@ void Injector::before_write(uint64_t written) {
 
 void Injector::saved(const SaveOutcome& outcome) {
   const auto told = [&](const FaultSpec& spec, bool random, const std::string& more) { tell(spec, random, step_, more); };
-  if (in_saves_.corrupts(outcome, told)) signal(getpid(), SIGKILL);
+  if (outcome.step < last_step_ && in_saves_.corrupts(outcome, told)) signal(getpid(), SIGKILL);
 }
 
 }  // namespace hlat::fault

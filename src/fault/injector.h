@@ -49,7 +49,8 @@ class Injector {
   Injector& operator=(const Injector&) = delete;
 
   // Before the first step; all must outlive this. UsageError when this rank has not what a fault is to be planted in.
-  void place(const Mesh& mesh, const ParamStore& params, Device& device);
+  // last_step: of the run. Its checkpoint stays sound, since nothing would load it and go back.
+  void place(const Mesh& mesh, const ParamStore& params, Device& device, int64_t last_step);
 
   void at_phase(const std::string& words);  // a phase of the start-up begins
   void at_step(int64_t step);               // begins
@@ -81,6 +82,7 @@ class Injector {
   const Mesh* mesh_ = nullptr;
   const ParamStore* params_ = nullptr;
   Device* device_ = nullptr;
+  int64_t last_step_ = 0;
 
   // Of the step under way.
   std::optional<Target> nan_, flipped_grad_, flipped_weight_;

@@ -35,7 +35,7 @@ struct RunEvent {
   int64_t repeated = 0;                 // ready: steps that are done again,
   double repeated_s = 0;                //   and what they had taken
   int64_t attempt = 0;                  // 1 is the first; 0: without a launcher
-  std::string cause = {};               // fault: its kind (FaultKind); empty: told by a rank
+  std::string cause = {};               // fault: its kind (FailureCause); empty: told by a rank
   double pause_s = 0;                   // restart: before the next attempt
   std::string mesh = {};                // attempt: "tp 2, pp 1, dp 4"
   std::vector<std::string> hosts = {};  // attempt
@@ -74,7 +74,7 @@ class LaunchJournal {
   };
   void attempt(const Attempt& a);  // just before the ranks are started; later events are of this attempt
   struct Fault {
-    std::string kind = {};  // name_of(FaultKind)
+    std::string kind = {};  // name_of(FailureCause)
     int rank = -1;
     std::string host = {};
     int64_t step = 0;

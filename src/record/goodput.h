@@ -63,7 +63,7 @@ struct RunAttempt {
   std::string mesh = {};
   std::vector<std::string> hosts = {};
   int64_t from = 0, reached = 0, kept = 0;  // steps
-  std::string cause = {}, reason = {};      // of its end; the cause is a FaultKind, empty where no launcher judged
+  std::string cause = {}, reason = {};      // of its end; the cause is a FailureCause, empty where no launcher judged
   int rank = -1;                            // that was named
   std::string host = {};
   std::optional<int> exit_code = {};

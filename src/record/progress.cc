@@ -46,8 +46,8 @@ std::string progress_line(const StepMetrics& m, int64_t total_steps, double elap
                   : m.floor == m.floor ? fmt::format("loss {:.4f} (floor {:.4f})", m.loss, m.floor)
                                        : fmt::format("loss {:.4f}", m.loss));
   if (m.val_loss) parts.push_back(fmt::format("held out {:.4f}", *m.val_loss));
-  parts.push_back(format_count(m.tokens_per_s) + " tokens/s");
-  if (is_utilization(m.mfu)) parts.push_back(fmt::format("MFU {:.1f}%", 100 * m.mfu));
+  if (m.computed) parts.push_back(format_count(m.tokens_per_s) + " tokens/s");
+  if (m.computed && is_utilization(m.mfu)) parts.push_back(fmt::format("MFU {:.1f}%", 100 * m.mfu));
   if (m.goodput) parts.push_back(fmt::format("goodput {:.1f}%", 100 * *m.goodput));
   if (m.step < total_steps) parts.push_back("ETA " + format_duration(eta_s));
   parts.push_back("elapsed " + format_duration(elapsed_s));

@@ -103,7 +103,8 @@ std::string RunOverview::last_event() const {
 
 std::string words_of(const RunEvent& e) {
   std::string text = e.kind + (e.cause.empty() ? "" : ": " + e.cause);
-  if (e.step > 0) text += fmt::format(" at step {}", e.step);
+  const bool begins = e.kind == "attempt" || e.kind == "ready" || e.kind == "restart";
+  if (e.step > 0) text += fmt::format(" {} step {}", begins ? "behind" : "at", e.step);
   if (e.by == "launch" && e.rank >= 0 && (e.kind == "fault" || e.kind == "straggler"))
     text += fmt::format(", rank {} on {}", e.rank, e.host);
   if (e.exit_code && e.kind != "check") text += fmt::format(", exit code {}", *e.exit_code);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -29,11 +30,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kAgentLook = 0.1;     // seconds between looks at the rings
-constexpr double kReport = 0.2;   // between reports
-constexpr double kSilence = 15;   // of the launcher, after which it is gone
-constexpr double kConnect = 10;   // to reach it
-constexpr double kEndLimit = 30;  // for processes to be gone after SIGKILL
+constexpr double kAgentLook = 0.1;  // seconds between looks at the rings
+constexpr double kReport = 0.2;     // between reports
+constexpr double kSilence = 15;     // of the launcher, after which it is gone
+constexpr double kConnect = 10;     // to reach it
+constexpr double kEndLimit = 30;    // for processes to be gone after SIGKILL
+
+// Ranks are programs of the name of this one. What started them need not be waited for: mpirun does not end while its launcher's end of
+// a pipe is gone.
+bool ranks_live(const std::string& prefix) {
+  std::string own;
+  std::getline(std::ifstream("/proc/self/comm") >> std::ws, own);
+  const std::vector<HostProcess> all = processes_of(prefix);
+  return std::any_of(all.begin(), all.end(), [&](const HostProcess& p) { return p.name == own; });
+}
 
 // How often the kernel has ended a process of this machine or container for lack of memory.
 int64_t oom_kills() {
@@ -124,7 +134,7 @@ class Agent {
   // Processes that were asked to end get their time; whoever is left then is ended.
   void end(const std::string& prefix, double wait_s) {
     const double begin = now_s();
-    while (now_s() - begin < wait_s && !processes_of(prefix).empty()) {
+    while (now_s() - begin < wait_s && ranks_live(prefix)) {
       look();  // ranks must not think that their agent is gone
       std::this_thread::sleep_for(std::chrono::duration<double>(kAgentLook));
     }

@@ -19,7 +19,7 @@ namespace {
 using AgentLine = nlohmann::ordered_json;
 
 constexpr double kPing = 1;          // seconds between signs of life
-constexpr double kAgentSilence = 5;  // after which a host is gone: its agent speaks five times a second
+constexpr double kAgentSilence = 10;  // after which a host is gone: its agent speaks five times a second
 constexpr double kEndReply = 45;     // for the end of a job: SIGKILL, and the kernel's own time
 constexpr size_t kStepsKept = 64;
 

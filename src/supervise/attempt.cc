@@ -53,8 +53,8 @@ class RunningAttempt {
     end_.failure.saved = saved_;
     end_.found_at = end_.failure.time = wall_time();
     end_.lost_hosts = agents_.lost();
-    if (failure->kind != FaultKind::finished) collect_evidence();
-    if (failure->kind != FaultKind::finished && asked_ == 0) tell_fault();
+    if (failure->kind != FailureCause::finished) collect_evidence();
+    if (failure->kind != FailureCause::finished && asked_ == 0) tell_fault();
     tear_down();
     return std::move(end_);
   }
@@ -89,11 +89,11 @@ class RunningAttempt {
     if (asked_ != 0) {
       const double limit = static_cast<double>(setup_.config.checkpoint.grace_s) + kAfterGrace;
       if (setup_.asked_twice() || now_s() - asked_at_ > limit)
-        return Failure{.kind = FaultKind::dead_rank, .exit_code = 128 + asked_, .words = "the ranks had not ended in time"};
+        return Failure{.kind = FailureCause::dead_rank, .exit_code = 128 + asked_, .words = "the ranks had not ended in time"};
       return std::nullopt;
     }
     if (const auto lost = agents_.lost(); !lost.empty()) {
-      Failure f = at_large(FaultKind::dead_host);
+      Failure f = at_large(FailureCause::dead_host);
       f.host = lost.front();
       f.words = fmt::format("the agent on {} is gone", fmt::join(lost, ", "));
       return f;
@@ -104,7 +104,7 @@ class RunningAttempt {
 
   // All ranks have ended, or one has failed, or what started them has.
   std::optional<Failure> ended() {
-    if (ends_.all_finished()) return Failure{.kind = FaultKind::finished, .step = end_.reached};
+    if (ends_.all_finished()) return Failure{.kind = FailureCause::finished, .step = end_.reached};
     const bool settled = ends_.any_failed() && now_s() - ends_.first_failure() > kSettle;
     // Whoever was asked to end saves first, and the others with it.
     if (settled && (asked_ == 0 || ends_.all_ended())) return judged(ends_.cause());
@@ -112,23 +112,23 @@ class RunningAttempt {
     if (starter_ended_ == 0) starter_ended_ = now_s();
     if (now_s() - starter_ended_ < kAfterStarter) return std::nullopt;
     if (ends_.any_failed()) return judged(ends_.cause());
-    Failure f = at_large(FaultKind::error);
+    Failure f = at_large(FailureCause::error);
     f.exit_code = starter_.status().value_or(1);
-    if (f.exit_code == 2) f.kind = FaultKind::bad_input;
+    if (f.exit_code == 2) f.kind = FailureCause::bad_input;
     f.words = fmt::format("{} ended with code {} and no word from the ranks", setup_.starter == Starter::direct ? "hlat train" : "mpirun",
                           f.exit_code);
     return f;
   }
 
   Failure judged(Failure f) const {
-    if (f.kind == FaultKind::dead_rank && f.exit_code == 0 && agents_.oom_kills(agents_.host_of(f.rank)) > 0) {
-      f.kind = FaultKind::out_of_memory;
+    if (f.kind == FailureCause::dead_rank && f.exit_code == 0 && agents_.oom_kills(agents_.host_of(f.rank)) > 0) {
+      f.kind = FailureCause::out_of_memory;
       f.words += "; the system has ended a process there for lack of memory";
     }
     return f;
   }
 
-  Failure at_large(FaultKind kind) const {
+  Failure at_large(FailureCause kind) const {
     Failure f{.kind = kind};
     for (const RankView& v : views_) f.step = std::max(f.step, v.step);
     return f;
@@ -144,11 +144,13 @@ class RunningAttempt {
   std::optional<Failure> hung() {
     const auto hang = hangs_.look(by_rank(), now_s(), agents_.late_s());
     if (!hang) return std::nullopt;
-    return Failure{.kind = hang->phase == FlightPhase::start ? FaultKind::start_hang : FaultKind::hang,
+    std::string cause = hang->cause;
+    if (const std::string who = fmt::format("rank {} ({}) ", hang->rank, hang->host); cause.starts_with(who)) cause.erase(0, who.size());
+    return Failure{.kind = hang->phase == FlightPhase::start ? FailureCause::start_hang : FailureCause::hang,
                    .step = hang->step,
                    .rank = hang->rank,
                    .host = hang->host,
-                   .words = hang->cause + (hang->waiting.empty() ? "" : "; " + hang->waiting)};
+                   .words = cause + (hang->waiting.empty() ? "" : "; " + hang->waiting)};
   }
 
   std::optional<Failure> slow() {
@@ -158,7 +160,7 @@ class RunningAttempt {
       setup_.journal.straggler(s.rank, s.host, s.last_step, words);
       setup_.say(words);
       if (setup_.config.launch.evict)
-        return Failure{.kind = FaultKind::straggler, .step = s.last_step, .rank = s.rank, .host = agents_.host_of(s.rank), .words = words};
+        return Failure{.kind = FailureCause::straggler, .step = s.last_step, .rank = s.rank, .host = agents_.host_of(s.rank), .words = words};
     }
     return std::nullopt;
   }
@@ -181,7 +183,7 @@ class RunningAttempt {
   }
 
   void tear_down() {
-    if (end_.failure.kind == FaultKind::finished) wait_for_starter(kStarterEnd);
+    if (end_.failure.kind == FailureCause::finished) wait_for_starter(kStarterEnd);
     end_.end = agents_.end(setup_.job, 0);
     wait_for_starter(kStarterEnd);
     starter_.end();

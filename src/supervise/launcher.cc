@@ -49,10 +49,10 @@ class Launcher {
   explicit Launcher(const LaunchSetup& setup)
       : setup_(setup),
         config_(setup.config),
+        signals_([this](const EndSignals::Signal& s) { twice_ = twice_ || !s.first; }),
         folder_(make_launch_folder(config_)),
         lease_(folder_, static_cast<double>(config_.run.lease_s), setup.say),
         journal_(config_.run.dir, setup.version),
-        signals_([this](const EndSignals::Signal& s) { twice_ = twice_ || !s.first; }),
         agents_({.remote = split_words(config_.launch.remote), .by_srun = setup.in_slurm_job}, setup.version),
         fresh_(setup.fresh) {}
 
@@ -65,7 +65,7 @@ class Launcher {
       if (!mesh) return stopped_by_signal(0);
       if (!check_hosts(*mesh)) continue;
       const AttemptEnd end = attempt(*mesh);
-      if (end.failure.kind == FaultKind::finished) {
+      if (end.failure.kind == FailureCause::finished) {
         journal_.finished(end.reached);
         return {.restarts = restarts_};
       }
@@ -104,14 +104,15 @@ class Launcher {
     return mesh.possible() && mesh.ranks() >= whole.ranks();
   }
 
-  // Tries the hosts that are missing until launch.patience_s have passed since they went; fewer ranks only after that. Nothing: a signal
-  // came.
+  // Tries the hosts that are missing, at least once, and until launch.patience_s have passed since they went; fewer ranks only after that.
+  // Nothing: a signal came.
   std::optional<MeshChoice> await_mesh() {
     const double begin = now_s();
+    if (!complete(choose_mesh(config_, setup_.hosts, living()))) absent_ = agents_.ensure(names_of(setup_.hosts), kAgentAgain);
     double told = begin;
     for (bool waited = false;;) {
       const MeshChoice mesh = choose_mesh(config_, setup_.hosts, living());
-      const bool patient = now_s() - begin < static_cast<double>(config_.launch.patience_s) && missing_any();
+      const bool patient = newly_gone();
       if (mesh.possible() && (complete(mesh) || !patient)) {
         if (waited) journal_.wait(now_s() - begin, mesh.words);
         return mesh;
@@ -127,10 +128,18 @@ class Launcher {
     }
   }
 
-  bool missing_any() const {
-    for (const Host& h : setup_.hosts)
-      if (!agents_.lives(h.name) && !evicted_.contains(h.name)) return true;
-    return false;
+  // Whether a host is missing that was there, or asked for, less than launch.patience_s ago.
+  bool newly_gone() {
+    bool newly = false;
+    for (const Host& h : setup_.hosts) {
+      if (agents_.lives(h.name) || evicted_.contains(h.name)) {
+        gone_since_.erase(h.name);
+        continue;
+      }
+      const double since = gone_since_.try_emplace(h.name, now_s()).first->second;
+      newly = newly || now_s() - since < static_cast<double>(config_.launch.patience_s);
+    }
+    return newly;
   }
 
   // hlat check --short on the hosts of the mesh. False: hosts that it found bad are left out from now on.
@@ -230,8 +239,13 @@ class Launcher {
       journal_.skip(*d.skip, d.words);
     }
     journal_.restart(d.pause_s, end.failure.saved, d.words);
-    setup_.say(fmt::format("{}; restart {} of at most {}{}", d.words, restarts_, config_.launch.restarts,
-                           d.pause_s > 0 ? fmt::format(" in {:.0f} s", d.pause_s) : ""));
+    const int64_t saved = end.failure.saved;
+    const std::string from = d.from != RestartFrom::newest ? fmt::format("a checkpoint before step {}", d.before)
+                             : saved > 0                   ? fmt::format("the checkpoint of step {}", saved)
+                                                           : "the beginning";
+    setup_.say(fmt::format("restart {} of at most {} from {}{}{}", restarts_, config_.launch.restarts, from,
+                           d.skip ? fmt::format(", without the batch of step {}", *d.skip) : "",
+                           d.pause_s > 0 ? fmt::format(", in {:.0f} s", d.pause_s) : ""));
     for (const double limit = now_s() + d.pause_s; now_s() < limit;) {
       agents_.poll(0.1);
       if (signals_.asked() != 0) return false;
@@ -254,13 +268,14 @@ class Launcher {
 
   const LaunchSetup& setup_;
   const Config& config_;
+  std::atomic<bool> twice_ = false;
+  EndSignals signals_;  // before the first that starts a thread, which else would be ended by them
   fs::path folder_;
   FolderLease lease_;
   LaunchJournal journal_;
-  std::atomic<bool> twice_ = false;
-  EndSignals signals_;
   Agents agents_;
   std::map<std::string, std::string> absent_;
+  std::map<std::string, double> gone_since_;  // hosts that do not answer
   std::set<std::string> evicted_;
   std::vector<Failure> history_;
   std::vector<int64_t> skips_;
@@ -271,6 +286,9 @@ class Launcher {
 
 }  // namespace
 
-LaunchEnd launch(const LaunchSetup& setup) { return Launcher(setup).run(); }
+LaunchEnd launch(const LaunchSetup& setup) {
+  if (const MeshChoice whole = choose_mesh(setup.config, setup.hosts, setup.hosts); !whole.possible()) throw UsageError(whole.words);
+  return Launcher(setup).run();
+}
 
 }  // namespace hlat

@@ -21,17 +21,23 @@ int distance(const RankView& v) {
   return v.exit_code == 0 ? 4 : 0;
 }
 
-FaultKind kind_of(const RankView& v) {
-  if (!v.ended) return FaultKind::dead_rank;
-  if (v.exit_code > kSignalCodes) return FaultKind::dead_rank;
+FailureCause kind_of(const RankView& v) {
+  if (!v.ended) return FailureCause::dead_rank;
+  if (v.exit_code > kSignalCodes) return FailureCause::dead_rank;
   if (v.exit_code == kNumericalCode)
     if (const auto word = parse_failure(v.reason)) {
-      if (word->kind == FailureKind::health) return FaultKind::health;
-      if (word->kind == FailureKind::spike) return FaultKind::spike;
-      if (word->kind == FailureKind::skips) return FaultKind::bad_input;
-      return FaultKind::non_finite;
+      if (word->kind == FailureKind::health) return FailureCause::health;
+      if (word->kind == FailureKind::spike) return FailureCause::spike;
+      if (word->kind == FailureKind::skips) return FailureCause::bad_input;
+      return FailureCause::non_finite;
     }
   return failure_of_exit(v.exit_code);
+}
+
+// The reason of a FailedStep without the word before it, which programs read.
+std::string without_word(const std::string& reason) {
+  const size_t end = reason.find("] ");
+  return parse_failure(reason) && end != std::string::npos ? reason.substr(end + 2) : reason;
 }
 
 }  // namespace
@@ -59,14 +65,14 @@ Failure RankEnds::cause() const {
   const auto key = [](const End& e) { return std::make_tuple(distance(e.view), e.seen, e.view.rank); };
   for (const auto& [rank, end] : ends_)
     if (best == nullptr || key(end) < key(*best)) best = &end;
-  if (best == nullptr) return {.kind = FaultKind::error, .words = "no rank has said why"};
+  if (best == nullptr) return {.kind = FailureCause::error, .words = "no rank has said why"};
   const RankView& v = best->view;
   return {.kind = kind_of(v),
           .step = v.step,
           .rank = v.rank,
           .host = v.host,
           .exit_code = v.ended ? v.exit_code : 0,
-          .words = v.ended ? v.reason : fmt::format("process {} ended without a word: it was killed, or crashed", v.pid)};
+          .words = v.ended ? without_word(v.reason) : fmt::format("process {} ended without a word: it was killed, or crashed", v.pid)};
 }
 
 }  // namespace hlat

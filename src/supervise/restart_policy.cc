@@ -13,30 +13,30 @@ namespace hlat {
 
 namespace {
 
-constexpr std::array<std::pair<FaultKind, std::string_view>, 15> kFailureNames = {{{FaultKind::finished, "finished"},
-                                                                                   {FaultKind::bad_input, "bad_input"},
-                                                                                   {FaultKind::bug, "bug"},
-                                                                                   {FaultKind::preempted, "preempted"},
-                                                                                   {FaultKind::dead_rank, "dead_rank"},
-                                                                                   {FaultKind::out_of_memory, "out_of_memory"},
-                                                                                   {FaultKind::dead_host, "dead_host"},
-                                                                                   {FaultKind::hang, "hang"},
-                                                                                   {FaultKind::start_hang, "start_hang"},
-                                                                                   {FaultKind::health, "health"},
-                                                                                   {FaultKind::non_finite, "non_finite"},
-                                                                                   {FaultKind::spike, "spike"},
-                                                                                   {FaultKind::error, "error"},
-                                                                                   {FaultKind::fault_exit, "fault_exit"},
-                                                                                   {FaultKind::straggler, "straggler"}}};
+constexpr std::array<std::pair<FailureCause, std::string_view>, 15> kFailureNames = {{{FailureCause::finished, "finished"},
+                                                                                   {FailureCause::bad_input, "bad_input"},
+                                                                                   {FailureCause::bug, "bug"},
+                                                                                   {FailureCause::preempted, "preempted"},
+                                                                                   {FailureCause::dead_rank, "dead_rank"},
+                                                                                   {FailureCause::out_of_memory, "out_of_memory"},
+                                                                                   {FailureCause::dead_host, "dead_host"},
+                                                                                   {FailureCause::hang, "hang"},
+                                                                                   {FailureCause::start_hang, "start_hang"},
+                                                                                   {FailureCause::health, "health"},
+                                                                                   {FailureCause::non_finite, "non_finite"},
+                                                                                   {FailureCause::spike, "spike"},
+                                                                                   {FailureCause::error, "error"},
+                                                                                   {FailureCause::fault_exit, "fault_exit"},
+                                                                                   {FailureCause::straggler, "straggler"}}};
 
 constexpr int64_t kSkipWindow = 1000;  // steps that loss.skips counts over
 constexpr int64_t kMostOutOfMemory = 2;
 
-bool is_numerical(FaultKind kind) { return kind == FaultKind::non_finite || kind == FaultKind::spike; }
+bool is_numerical(FailureCause kind) { return kind == FailureCause::non_finite || kind == FailureCause::spike; }
 
 // Hosts that go one after the other are not one failure; all else is told by kind and step.
 bool is_same(const Failure& a, const Failure& b) {
-  return a.kind == b.kind && a.step == b.step && (a.kind != FaultKind::dead_host || a.host == b.host);
+  return a.kind == b.kind && a.step == b.step && (a.kind != FailureCause::dead_host || a.host == b.host);
 }
 
 // How often the latest failure has come, itself included, since its step was last passed.
@@ -61,7 +61,7 @@ int64_t without_progress(const std::vector<Failure>& history) {
 int64_t out_of_memory_kills(const std::vector<Failure>& history) {
   const auto stretch = static_cast<size_t>(without_progress(history)) + 1;
   return std::count_if(history.end() - static_cast<ptrdiff_t>(stretch), history.end(),
-                       [](const Failure& f) { return f.kind == FaultKind::out_of_memory; });
+                       [](const Failure& f) { return f.kind == FailureCause::out_of_memory; });
 }
 
 double pause_after(const std::vector<Failure>& history, double longest) {
@@ -81,9 +81,9 @@ std::string evidence(const std::vector<Failure>& history) {
 
 std::optional<Decision> never_again(const Failure& last) {
   switch (last.kind) {
-    case FaultKind::finished: return Decision{.words = "the run is finished"};
-    case FaultKind::bad_input: return stop(last, "bad input, which a restart would find again: " + describe(last));
-    case FaultKind::bug: return stop(last, "a bug in hlat, which a restart would meet again: " + describe(last));
+    case FailureCause::finished: return Decision{.words = "the run is finished"};
+    case FailureCause::bad_input: return stop(last, "bad input, which a restart would find again: " + describe(last));
+    case FailureCause::bug: return stop(last, "a bug in hlat, which a restart would meet again: " + describe(last));
     default: break;
   }
   if (last.asked) return stop(last, "the launcher was asked to end: " + describe(last));
@@ -99,7 +99,7 @@ struct Answer {
 Answer answer_numbers(const std::vector<Failure>& history, const std::vector<int64_t>& skips, const LaunchConfig& launch,
                       const LossConfig& loss) {
   const Failure& last = history.back();
-  const bool spike = last.kind == FaultKind::spike;
+  const bool spike = last.kind == FailureCause::spike;
   const std::string& policy = spike ? loss.on_spike : loss.on_nonfinite;
   const char* key = spike ? "loss.on_spike" : "loss.on_nonfinite";
   if (policy == "stop") return {.stop = fmt::format("{} is stop: {}", key, describe(last))};
@@ -118,7 +118,7 @@ Answer answer_numbers(const std::vector<Failure>& history, const std::vector<int
 
 std::optional<Decision> too_often(const std::vector<Failure>& history, const LaunchConfig& launch) {
   const Failure& last = history.back();
-  if (last.kind == FaultKind::out_of_memory && out_of_memory_kills(history) >= std::min(kMostOutOfMemory, launch.same_failure))
+  if (last.kind == FailureCause::out_of_memory && out_of_memory_kills(history) >= std::min(kMostOutOfMemory, launch.same_failure))
     return stop(last, "killed for lack of memory again, with no step gained: " + evidence(history));
   if (const int64_t times = times_seen(history); times >= launch.same_failure)
     return stop(last, fmt::format("the same failure at {} {} times (launch.same_failure): {}",
@@ -140,14 +140,14 @@ Decision decide_after(const std::vector<Failure>& history, std::vector<int64_t> 
     if (const auto decision = too_often(history, launch)) return *decision;
 
   Decision d{.restart = true, .words = describe(last), .pause_s = pause_after(history, static_cast<double>(launch.backoff_s))};
-  if (last.kind == FaultKind::health) d.from = RestartFrom::verified_before, d.before = last.step;
+  if (last.kind == FailureCause::health) d.from = RestartFrom::verified_before, d.before = last.step;
   if (answer.skip) {
     d.from = RestartFrom::before, d.before = last.step;
     d.skip = last.step;
     skips.push_back(last.step);
     d.words += fmt::format("; its batch is skipped");
   }
-  if (last.kind == FaultKind::dead_host || last.kind == FaultKind::straggler) d.evict = last.host;
+  if (last.kind == FailureCause::dead_host || last.kind == FailureCause::straggler) d.evict = last.host;
   d.skips = std::move(skips);
   return d;
 }
@@ -169,42 +169,42 @@ Decision decide(const std::vector<Failure>& history, const LaunchConfig& launch,
   return decide_after(past, std::move(skips), launch, loss);
 }
 
-std::string_view name_of(FaultKind kind) {
+std::string_view name_of(FailureCause kind) {
   for (const auto& [known, name] : kFailureNames)
     if (known == kind) return name;
   return "error";
 }
 
-std::optional<FaultKind> failure_kind(std::string_view name) {
+std::optional<FailureCause> failure_kind(std::string_view name) {
   for (const auto& [kind, known] : kFailureNames)
     if (known == name) return kind;
   return {};
 }
 
-FaultKind failure_of_exit(int exit_code) {
+FailureCause failure_of_exit(int exit_code) {
   switch (exit_code) {
-    case 0: return FaultKind::finished;
-    case 2: return FaultKind::bad_input;
-    case 3: return FaultKind::bug;
-    case 4: return FaultKind::fault_exit;
-    case 5: return FaultKind::non_finite;
-    case 6: return FaultKind::preempted;
-    default: return exit_code > 128 ? FaultKind::dead_rank : FaultKind::error;
+    case 0: return FailureCause::finished;
+    case 2: return FailureCause::bad_input;
+    case 3: return FailureCause::bug;
+    case 4: return FailureCause::fault_exit;
+    case 5: return FailureCause::non_finite;
+    case 6: return FailureCause::preempted;
+    default: return exit_code > 128 ? FailureCause::dead_rank : FailureCause::error;
   }
 }
 
 int exit_code_of(const Failure& failure) {
-  if (failure.kind == FaultKind::finished) return 0;
+  if (failure.kind == FailureCause::finished) return 0;
   if (failure.exit_code != 0) return failure.exit_code;
   switch (failure.kind) {
-    case FaultKind::bad_input: return 2;
-    case FaultKind::bug: return 3;
-    case FaultKind::preempted: return 6;
-    case FaultKind::out_of_memory: return 137;
-    case FaultKind::health:
-    case FaultKind::non_finite:
-    case FaultKind::spike: return 5;
-    case FaultKind::error: return 1;
+    case FailureCause::bad_input: return 2;
+    case FailureCause::bug: return 3;
+    case FailureCause::preempted: return 6;
+    case FailureCause::out_of_memory: return 137;
+    case FailureCause::health:
+    case FailureCause::non_finite:
+    case FailureCause::spike: return 5;
+    case FailureCause::error: return 1;
     default: return 4;  // a rank or host that is gone, a hang
   }
 }

@@ -19,7 +19,7 @@
 
 namespace hlat {
 
-enum class FaultKind : uint8_t {
+enum class FailureCause : uint8_t {
   finished,       // exit 0: no failure
   bad_input,      // exit 2
   bug,            // exit 3
@@ -38,7 +38,7 @@ enum class FaultKind : uint8_t {
 };
 
 struct Failure {
-  FaultKind kind = FaultKind::error;
+  FailureCause kind = FailureCause::error;
   int64_t step = 0;        // under way; 0: while it started
   int rank = -1;           // that is the cause; -1: not known
   std::string host = {};   // of that rank
@@ -70,10 +70,10 @@ struct Decision {
 // history: all failures of the run, the latest last; at least one. Each but the last was followed by what this function said then.
 Decision decide(const std::vector<Failure>& history, const LaunchConfig& launch, const LossConfig& loss);
 
-std::string_view name_of(FaultKind kind);                      // "dead_rank"
-std::optional<FaultKind> failure_kind(std::string_view name);  // none: it is no such name
-FaultKind failure_of_exit(int exit_code);                      // what a code alone tells; 5 is taken for non_finite
-int exit_code_of(const Failure& failure);                        // its own, or the one that its kind stands for
-std::string describe(const Failure& failure);                    // "hang at step 12, rank 3 on node2: waits in ..."
+std::string_view name_of(FailureCause kind);                      // "dead_rank"
+std::optional<FailureCause> failure_kind(std::string_view name);  // none: it is no such name
+FailureCause failure_of_exit(int exit_code);                      // what a code alone tells; 5 is taken for non_finite
+int exit_code_of(const Failure& failure);                      // its own, or the one that its kind stands for
+std::string describe(const Failure& failure);                  // "hang at step 12, rank 3 on node2: waits in ..."
 
 }  // namespace hlat

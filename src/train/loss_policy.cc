@@ -45,11 +45,11 @@ LossAction LossPolicy::action_of(LossCause cause) const {
 
 bool LossPolicy::is_asked(int64_t step) const { return std::binary_search(state_.to_skip.begin(), state_.to_skip.end(), step); }
 
-LossVerdict LossPolicy::asked(int64_t step) const {
+LossVerdict LossPolicy::asked() const {
   const double none = std::numeric_limits<double>::quiet_NaN();
   LossVerdict verdict{.cause = LossCause::asked, .action = LossAction::skip, .loss = none, .grad_norm = none};
   verdict.found = watch_.judge(none, none);
-  verdict.words = fmt::format("step {} is skipped without being computed, as asked", step);
+  verdict.words = "the batch is passed over without being computed, as asked";
   return verdict;
 }
 
@@ -91,7 +91,7 @@ FailedStep LossPolicy::failure(int64_t step, const LossVerdict& v) {
                                                               : FailureKind::spike;
   const std::string asked =
       v.no_skips_left ? "" : fmt::format(" (loss.on_{} = {})", v.cause == LossCause::spike ? "spike" : "nonfinite", name_of(v.action));
-  FailedStep failed(kind, step, fmt::format("at step {} {}; the gradient norm is {:.4f}{}", step, v.words, v.grad_norm, asked));
+  FailedStep failed(kind, step, fmt::format("at step {} {}; the gradient norm is {:.4f}{}", step, v.words, std::abs(v.grad_norm), asked));
   failed.loss = v.loss;
   failed.grad_norm = v.grad_norm;
   return failed;

@@ -53,7 +53,7 @@ class LossPolicy {
   // Whether a decision is needed before the update.
   bool gates() const;
   bool is_asked(int64_t step) const;
-  LossVerdict asked(int64_t step) const;
+  LossVerdict asked() const;  // of such a step
   LossVerdict judge(int64_t step, double loss, double grad_norm) const;
   // The step is over: enters the statistics, and the list of skipped ones.
   void add(int64_t step, const LossVerdict& verdict);

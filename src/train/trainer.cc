@@ -25,6 +25,7 @@ class Means {
   void add(const StepMetrics& m, int64_t tokens) {
     if (!m.skipped) latest_loss_ = m.loss;
     if (!m.skipped && m.step > steps_ - last_) loss_ += m.loss, ++losses_;
+    if (!m.computed && m.step == done_ + 1) ++done_;  // the next one is the first
     if (!m.computed) return;
     if (m.step > done_ + 1 || steps_ == done_ + 1) seconds_ += m.step_s, tokens_ += tokens, data_wait_s_ += m.data_wait_s;
     if (m.step > done_ + 1) ++timed_;
@@ -33,7 +34,7 @@ class Means {
     s.loss = losses_ > 0 ? loss_ / static_cast<double>(losses_) : latest_loss_;  // none of the last ones: a signal came before them
     s.loss_steps = std::max<int64_t>(losses_, 1);
     s.data_wait_s = data_wait_s_;
-    s.tokens_per_s = static_cast<double>(tokens_) / seconds_;
+    s.tokens_per_s = seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0;  // none: all steps were passed over
     s.timed_steps = timed_;
   }
 
@@ -205,7 +206,7 @@ class Trainer {
     StepResult r;
     if (policy_.is_asked(step)) {
       step_.pass_over(source);
-      verdict = policy_.asked(step);
+      verdict = policy_.asked();
       r.loss = verdict.loss;
       r.skipped = true;
     } else {

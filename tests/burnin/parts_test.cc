@@ -9,22 +9,11 @@
 #include "burnin/gpu_check.h"
 #include "burnin/matmul_check.h"
 #include "burnin/memory_patterns.h"
-#include "burnin/planted.h"
 #include "burnin/space_check.h"
 #include "support/temp_dir.h"
 
 namespace hlat {
 namespace {
-
-TEST(Planted, IsOfItsKindAndRank) {
-  Config config;
-  config.fault.inject = "check_matmul rank=2; check_slow rank=1;check_comm rank=12";
-  EXPECT_TRUE(planted(config, "check_matmul", 2));
-  EXPECT_FALSE(planted(config, "check_matmul", 1));
-  EXPECT_TRUE(planted(config, "check_slow", 1));
-  EXPECT_FALSE(planted(config, "check_comm", 1));
-  EXPECT_FALSE(planted({}, "check_comm", 0));
-}
 
 TEST(CheckParts, AreReadWithCommas) {
   EXPECT_EQ(parse_parts("disk,matmul"), (std::set<std::string>{"disk", "matmul"}));

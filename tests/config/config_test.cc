@@ -166,6 +166,8 @@ Config unlike_defaults() {
   c.checkpoint.minutes = 7.0 / 3;
   c.checkpoint.staging_mb = 64;
   c.eval.cache_tokens = 4096;
+  c.launch.straggler_steps = 40;
+  c.fault = {.inject = "kill rank=1 step=2", .every_s = 7.0 / 3, .kinds = "kill,hang", .seed = 9};
   // What the rules between the keys of items ask for.
   c.data.validation = 0.25;
   c.data.validate_rows = 4;

@@ -32,7 +32,7 @@ const std::string& sound_end() {
 void expect_recovers(const SavingRun& run) {
   const RunResult again = run.run();
   EXPECT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_EQ(again.err.find("fault.inject"), std::string::npos) << "it came again: " << again.err;
+  EXPECT_EQ(again.err.find("hlat: fault.inject"), std::string::npos) << "it came again: " << again.err;
   EXPECT_EQ(run.latest(), kLastStep);
   EXPECT_TRUE(run.content(kLastStep) == sound_end());
 }
@@ -90,6 +90,7 @@ TEST(Faults, NumbersThatAreOffAreFound) {
     ASSERT_NE(told, std::string::npos) << r.err;
     const std::string line = r.err.substr(told, r.err.find('\n', told) - told);
     const std::string name = line.substr(line.rfind(' ') + 1);
+    ASSERT_FALSE(name.empty()) << line;
     EXPECT_NE(r.err.find(name, told + line.size()), std::string::npos) << name << " is not named: " << r.err;
     expect_recovers(run);
   }
@@ -107,7 +108,7 @@ TEST(Faults, AFullDiskHoldsUpNothing) {
 }
 
 TEST(Faults, ACorruptCheckpointIsPassedOver) {
-  const SavingRun run(2, with_fault("corrupt rank=1 step=4"));
+  const SavingRun run(2, with_fault("corrupt rank=1; slow rank=0 step=1 steps=7 seconds=0.3"));
   expect_ends(run, {"corrupt", 128 + 9, "signal 9"}, "corrupt of rank 1 at step ");
   ASSERT_GE(run.saved().size(), 2u) << "an older one is there";
   const std::string newest = "step_" + std::to_string(run.latest());
@@ -119,9 +120,20 @@ TEST(Faults, ASlowRankIsSlowForItsSteps) {
   const SavingRun run(2, with_fault("slow rank=1 step=3 steps=2 seconds=0.5"));
   const RunResult r = run.run();
   EXPECT_EQ(r.exit_code, 0) << r.err;
-  for (const auto& line : run.metrics())
-    if (line["step"] == 3 || line["step"] == 4) EXPECT_GE(line["step_s"].get<double>(), 0.45) << line;
+  const auto metrics = run.metrics();
+  ASSERT_EQ(metrics.size(), static_cast<size_t>(kLastStep));
+  for (const size_t step : {3, 4}) EXPECT_GE(metrics[step - 1]["step_s"].get<double>(), 0.45) << metrics[step - 1];
   EXPECT_TRUE(run.content(kLastStep) == sound_end());
+}
+
+TEST(Faults, ASpikeIsOneOfTheRecordedLoss) {
+  const SavingRun run(0, with_fault("spike step=3"));
+  const RunResult r = run.run();
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  const auto losses = run.losses();
+  ASSERT_EQ(losses.size(), static_cast<size_t>(kLastStep));
+  EXPECT_GT(losses[2], 50 * losses[1]);
+  EXPECT_LT(losses[3], 2 * losses[1]);
 }
 
 TEST(Faults, AHostThatIsGoneTakesAllItsRanks) {

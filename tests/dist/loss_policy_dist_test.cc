@@ -5,7 +5,7 @@
 
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/health_record.h"
-#include "job.h"
+#include "dist/job.h"
 #include "train/state_records.h"
 
 namespace hlat::test {

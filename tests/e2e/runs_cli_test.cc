@@ -37,16 +37,16 @@ class Runs : public testing::Test {
 };
 
 TEST_F(Runs, ARunOfThreeStartsIsListedAndShown) {
-  ASSERT_EQ(train("runs/one", {"train.steps=4", "optim.schedule_steps=10", "checkpoint.every=2"}).exit_code, 0);
+  ASSERT_EQ(train("runs/one", {"train.steps=4", "optim.schedule_steps=10", "optim.warmup=2", "checkpoint.every=2"}).exit_code, 0);
   // The next goes back behind the second step: two steps are done again.
-  const RunResult again =
-      train("runs/one", {"train.steps=6", "optim.schedule_steps=10", "checkpoint.every=2", "checkpoint.resume_from=2", "--json"});
+  const RunResult again = train("runs/one", {"train.steps=6", "optim.schedule_steps=10", "optim.warmup=2", "checkpoint.every=2",
+                                             "checkpoint.resume_from=2", "--json"});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   const json summary = json::parse(again.out);
   EXPECT_EQ(summary["goodput"]["restarts"], 1);
   EXPECT_EQ(summary["goodput"]["steps_repeated"], 2);
   EXPECT_NE(again.err.find("goodput "), std::string::npos) << again.err;
-  ASSERT_EQ(train("runs/two", {"train.steps=2"}).exit_code, 0);
+  ASSERT_EQ(train("runs/two", {"train.steps=2", "optim.warmup=1"}).exit_code, 0);
 
   const RunResult list = run_binary({"runs", "ls", "--json"}, dir_.path());
   ASSERT_EQ(list.exit_code, 0) << list.err;

@@ -224,8 +224,8 @@ TEST(Health, SendsNothingBetweenChecks) {
   EXPECT_EQ(never[0], never[1]);
   EXPECT_EQ(second[0], never[0]);
   EXPECT_EQ(second[2], never[0]);
-  // Gradients over tp, ends and the sums over dp; weights over tp, ends and dp.
-  EXPECT_EQ(second[1].calls, never[1].calls + 6);
+  // Gradients over tp, ends and the sums over dp; weights over tp, ends and dp; known sums over tp, pp and dp, and what all found, likewise.
+  EXPECT_EQ(second[1].calls, never[1].calls + 12);
   // The plan is that of a step without a check, whatever the interval.
   for (const int64_t every : {0, 1, 2}) EXPECT_EQ(count_of(dry_run(checked(layout, every), {}).traffic), never[0]);
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Runs a command on a Slurm cluster made for it: slurm.sh COMMAND...   in an empty working folder
-# The cluster is real, with daemons of its own: munged, slurmctld, and a slurmd for each of the nodes n1, n2 and n3, which are all this
-# machine. They live in namespaces (processes, network) that end with the command, so nothing stays behind but the files of
-# the working folder, in its folder `slurm`. Exit code: the command's, 77 and a reason where this cannot be.
+# The cluster is real, with daemons of its own: munged, slurmctld, and a slurmd for each of the nodes n1, n2 and n3, which are this
+# machine with a name and a /dev/shm of their own. All live in namespaces (processes, network) that end with the command, so nothing
+# stays behind but files, in `slurm` of the working folder. Exit code: the command's, 77 and a reason where this cannot be.
 set -eu
 
 refuse() {
@@ -56,7 +56,7 @@ SelectTypeParameters=CR_Core
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 ReturnToService=2
-NodeName=n[1-3] NodeHostname=$host NodeAddr=10.78.0.1 Port=[17411-17413] CPUs=2
+NodeName=n[1-3] NodeAddr=10.78.0.1 Port=[17411-17413] CPUs=2
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF
 export SLURM_CONF=$inside/slurm.conf
@@ -69,7 +69,8 @@ for node in n1 n2 n3; do
   mkdir -p "$inside/conf_$node" "$inside/pmix_$node"
   cp "$inside/slurm.conf" "$inside/conf_$node"
   echo "PMIxCliTmpDirBase=$inside/pmix_$node" >"$inside/conf_$node/mpi.conf"
-  SLURM_CONF=$inside/conf_$node/slurm.conf slurmd -D -N "$node" >"$inside/$node.out" 2>&1 &
+  SLURM_CONF=$inside/conf_$node/slurm.conf unshare --mount --uts --ipc sh -c \
+    'hostname "$0" && mount -t tmpfs tmpfs /dev/shm && exec slurmd -D -N "$0"' "$node" >"$inside/$node.out" 2>&1 &
 done
 tries=0
 until [ "$(timeout 5 sinfo -h -N -t idle -o %n 2>/dev/null | wc -l)" -eq 3 ]; do

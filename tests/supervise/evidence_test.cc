@@ -10,7 +10,7 @@
 namespace hlat {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool tells(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Evidence, RanksAreCountedInWords) {
   EXPECT_EQ(ranks_text({3}), "rank 3");
@@ -28,11 +28,11 @@ TEST(Evidence, HasALineForEachRankWithItsWait) {
   views[2].reset();
   const std::string text = evidence_text(views);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
-  EXPECT_TRUE(has(text, "rank 0: node1 pid 1000, sleeping, in step 7")) << text;
-  EXPECT_TRUE(has(text, "in dp all_reduce 41 for 0.0 s, waits for ranks 1, 2")) << text;
-  EXPECT_TRUE(has(text, "rank 1: node2 pid 1001, stopped, in step 7")) << text;
-  EXPECT_TRUE(has(text, "last progress 9.6 s ago")) << text;
-  EXPECT_TRUE(has(text, "rank 2: nothing is known of it")) << text;
+  EXPECT_TRUE(tells(text, "rank 0: node1 pid 1000, sleeping, in step 7")) << text;
+  EXPECT_TRUE(tells(text, "in dp all_reduce 41 for 0.0 s, waits for ranks 1, 2")) << text;
+  EXPECT_TRUE(tells(text, "rank 1: node2 pid 1001, stopped, in step 7")) << text;
+  EXPECT_TRUE(tells(text, "last progress 9.6 s ago")) << text;
+  EXPECT_TRUE(tells(text, "rank 2: nothing is known of it")) << text;
 }
 
 TEST(Evidence, AStartIsToldWithThePhaseAndAnEndWithItsReason) {
@@ -43,8 +43,8 @@ TEST(Evidence, AStartIsToldWithThePhaseAndAnEndWithItsReason) {
   run.view(1).exit_code = 5;
   run.view(1).reason = "the loss is nan";
   const std::string text = evidence_text(run.views());
-  EXPECT_TRUE(has(text, "in the start-up, loading the checkpoint")) << text;
-  EXPECT_TRUE(has(text, "ended with code 5: the loss is nan")) << text;
+  EXPECT_TRUE(tells(text, "in the start-up, loading the checkpoint")) << text;
+  EXPECT_TRUE(tells(text, "ended with code 5: the loss is nan")) << text;
 }
 
 TEST(Evidence, EventsAreToldInWords) {
@@ -62,7 +62,7 @@ TEST(Evidence, EventsAreToldInWords) {
   const std::string text = events_text(*ring);
   for (const char* part : {"phase: start-up", "step 12", "backward, micro-batch 1", "op matmul", "enters dp all_reduce 1",
                            "leaves dp all_reduce 1", "0.000000 s  enters dp recv from 1"})
-    EXPECT_TRUE(has(text, part)) << part << " in\n" << text;
+    EXPECT_TRUE(tells(text, part)) << part << " in\n" << text;
   EXPECT_EQ(events_text(*ring, 1).find("step"), std::string::npos);
 }
 

@@ -8,7 +8,7 @@
 namespace hlat {
 namespace {
 
-using Kind = FaultKind;
+using Kind = FailureCause;
 
 constexpr Kind kAll[] = {Kind::finished,      Kind::bad_input, Kind::bug,   Kind::preempted,  Kind::dead_rank,
                          Kind::out_of_memory, Kind::dead_host, Kind::hang,  Kind::start_hang, Kind::health,

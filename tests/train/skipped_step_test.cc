@@ -57,7 +57,7 @@ TEST_P(SkippedStep, IsTheSameOnEveryLayout) {
 INSTANTIATE_TEST_SUITE_P(Layouts, SkippedStep,
                          testing::Values(Layout{.tp = 2}, Layout{.pp = 2}, Layout{.dp = 2}, Layout{.dp = 2, .zero1 = true},
                                          Layout{.tp = 2, .pp = 2, .dp = 2, .zero1 = true}),
-                         [](const auto& info) { return info.param.name(); });
+                         [](const auto& i) { return i.param.name(); });
 
 TEST(SkippedStep, AGateThatLetsAllPassLeavesTheBits) {
   for (const Layout& layout : {Layout{}, Layout{.dp = 2, .zero1 = true}}) {

@@ -11,7 +11,7 @@
 namespace hlat {
 namespace {
 
-LossConfig rule(const std::string& name) {
+LossConfig loss_rule(const std::string& name) {
   LossConfig c;
   c.rule = name;
   return c;
@@ -32,7 +32,7 @@ class Noisy {
 
 TEST(SpikeWatch, ALossFarAboveItsMedianIsOne) {
   SpikeHistory history;
-  SpikeWatch watch(rule("robust"), history);
+  SpikeWatch watch(loss_rule("robust"), history);
   Noisy noise;
   for (int i = 0; i < 100; ++i) watch.add(noise.next(3, 0.05), 0.2);
   EXPECT_EQ(history.losses.size(), 64u);
@@ -47,7 +47,7 @@ TEST(SpikeWatch, ALossFarAboveItsMedianIsOne) {
 
 TEST(SpikeWatch, NoiseAndAFallingLossDoNotAlarm) {
   SpikeHistory history;
-  SpikeWatch watch(rule("robust"), history);
+  SpikeWatch watch(loss_rule("robust"), history);
   Noisy noise;
   for (int i = 1; i <= 10000; ++i) {
     const double loss = noise.next(2 + 8 / std::sqrt(i), 0.05);
@@ -59,7 +59,7 @@ TEST(SpikeWatch, NoiseAndAFallingLossDoNotAlarm) {
 TEST(SpikeWatch, AConstantLossDoesNotAlarm) {
   for (const double level : {0.0, 1e-6, 2.5, 11.0}) {
     SpikeHistory history;
-    SpikeWatch watch(rule("robust"), history);
+    SpikeWatch watch(loss_rule("robust"), history);
     for (int i = 0; i < 64; ++i) watch.add(level, 1);
     EXPECT_FALSE(watch.judge(level, 1).spike) << level;
     EXPECT_FALSE(watch.judge(level * 1.01, 1).spike) << level;
@@ -69,7 +69,7 @@ TEST(SpikeWatch, AConstantLossDoesNotAlarm) {
 
 TEST(SpikeWatch, TheFirstStepsAreNotJudged) {
   SpikeHistory history;
-  SpikeWatch watch(rule("robust"), history);
+  SpikeWatch watch(loss_rule("robust"), history);
   for (int i = 0; i < 15; ++i) {
     EXPECT_FALSE(watch.judge(100, 100).spike);
     watch.add(3, 0.1);
@@ -80,7 +80,7 @@ TEST(SpikeWatch, TheFirstStepsAreNotJudged) {
 
 TEST(SpikeWatch, ALevelThatStaysIsSoonNone) {
   SpikeHistory history;
-  SpikeWatch watch(rule("robust"), history);
+  SpikeWatch watch(loss_rule("robust"), history);
   for (int i = 0; i < 64; ++i) watch.add(3, 0.1);
   int alarms = 0;
   for (int i = 0; i < 100; ++i) {
@@ -93,7 +93,7 @@ TEST(SpikeWatch, ALevelThatStaysIsSoonNone) {
 
 TEST(SpikeWatch, TheRuleOfHlatLooksAtTheGradientNorm) {
   SpikeHistory history;
-  SpikeWatch watch(rule("hlat"), history);
+  SpikeWatch watch(loss_rule("hlat"), history);
   for (int i = 0; i < 20; ++i) {
     EXPECT_FALSE(watch.judge(3, 50).spike) << "fewer than 20 norms";
     watch.add(3, i % 2 == 0 ? 0.1 : 0.3);
@@ -105,14 +105,14 @@ TEST(SpikeWatch, TheRuleOfHlatLooksAtTheGradientNorm) {
 
 TEST(SpikeWatch, WithoutARuleNothingIsOne) {
   SpikeHistory history;
-  SpikeWatch watch(rule("none"), history);
+  SpikeWatch watch(loss_rule("none"), history);
   for (int i = 0; i < 64; ++i) watch.add(3, 0.1);
   EXPECT_FALSE(watch.judge(1e9, 1e9).spike);
 }
 
 TEST(SpikeWatch, ValuesThatAreNotFiniteDoNotEnter) {
   SpikeHistory history;
-  SpikeWatch watch(rule("robust"), history);
+  SpikeWatch watch(loss_rule("robust"), history);
   watch.add(std::numeric_limits<double>::quiet_NaN(), 1);
   watch.add(1, std::numeric_limits<double>::infinity());
   EXPECT_EQ(history, SpikeHistory());
@@ -120,9 +120,9 @@ TEST(SpikeWatch, ValuesThatAreNotFiniteDoNotEnter) {
 
 TEST(SpikeWatch, ANarrowerWindowTakesTheLatestSteps) {
   SpikeHistory history;
-  SpikeWatch wide(rule("robust"), history);
+  SpikeWatch wide(loss_rule("robust"), history);
   for (int i = 0; i < 64; ++i) wide.add(i, 1);
-  LossConfig narrow = rule("robust");
+  LossConfig narrow = loss_rule("robust");
   narrow.window = 8;
   SpikeWatch watch(narrow, history);
   EXPECT_EQ(history.losses, (std::vector<double>{56, 57, 58, 59, 60, 61, 62, 63}));
