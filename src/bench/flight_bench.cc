@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "base/format.h"
 #include "base/machine.h"
 #include "bench/embedded_rows.h"
 #include "bench/median.h"
@@ -119,8 +118,8 @@ std::string flight_bench_text(const FlightBench& b) {
       "event              {:.0f} ns\n"
       "events per step    {:.0f}\n"
       "share of a step    {:.4f} %\n"
-      "step               {} without the recorder, {} with it ({:+.2f} %; medians of {} steps each, in turn, {} rank{})\n",
-      b.machine, b.event_ns, b.events_per_step, 100 * b.share(), format_duration(b.step_s), format_duration(b.recorded_step_s),
+      "step               {:.2f} ms without the recorder, {:.2f} ms with it ({:+.2f} %; medians of {} steps each, in turn, {} rank{})\n",
+      b.machine, b.event_ns, b.events_per_step, 100 * b.share(), 1e3 * b.step_s, 1e3 * b.recorded_step_s,
       100 * (b.recorded_step_s / b.step_s - 1), b.steps, b.ranks, b.ranks == 1 ? "" : "s");
 }
 

@@ -13,10 +13,10 @@ namespace hlat {
 namespace {
 
 // "dp all_reduce 1234 for 9.6 s (waits for ranks 1, 3)" of each operation that is open.
-std::string operations_of(int rank, const WaitGraph& graph) {
+std::string operations_of(const RankView& v, const WaitGraph& graph) {
   std::map<std::string, std::pair<const Wait*, std::vector<int>>> open;
   for (const Wait& w : graph.waits) {
-    if (w.from != rank) continue;
+    if (w.from != v.rank) continue;
     auto& [first, targets] = open[operation_name(w)];
     if (first == nullptr) first = &w;
     targets.push_back(w.to);
@@ -26,7 +26,7 @@ std::string operations_of(int rank, const WaitGraph& graph) {
     auto& [wait, targets] = found;
     std::sort(targets.begin(), targets.end());
     text += fmt::format("; in {} for {:.1f} s, {} {}{}", name, wait->since_s,
-                        wait->reason == WaitReason::lost ? "lacks a message of" : "waits for", ranks_text(targets),
+                        wait->reason == WaitReason::lost && !v.stopped() ? "lacks a message of" : "waits for", ranks_text(targets),
                         wait->in_background ? ", in the background" : "");
   }
   return text;
@@ -34,7 +34,7 @@ std::string operations_of(int rank, const WaitGraph& graph) {
 
 std::string line_of(const RankView& v, const WaitGraph& graph) {
   std::string text = fmt::format("rank {}: {} pid {}, {}, {}", v.rank, v.host, v.pid, state_text(v.process), doing_text(v));
-  text += operations_of(v.rank, graph);
+  text += operations_of(v, graph);
   text += fmt::format("; last progress {:.1f} s ago", v.silent_s);
   if (v.ended) text += fmt::format("; ended with code {}: {}", v.exit_code, v.reason);
   return text;
