@@ -287,16 +287,12 @@ void add_train_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "train a model");
   add_config_args(*command, args->config, "hlat train --config configs/nano.yaml train.steps=100 run.dir=runs/try");
   CLI::Option* fresh = command->add_flag("--fresh", args->fresh, "start anew: what the run folder has is moved to its folder previous_N");
-  command
-      ->add_option("--skip", args->skip,
-                   "steps whose batches are passed over without being computed: 12,57; a checkpoint remembers those that are still to come")
+  command->add_option("--skip", args->skip, "steps whose batches are passed over: 12,57; checkpoints remember them")
       ->delimiter(',')
+      ->expected(1)
       ->check(within(int64_t{1}, int64_t{1} << 56))
       ->type_name("STEPS");
-  command
-      ->add_option(
-          "--before", args->before,
-          "go back to the newest checkpoint before this step whose state was found right when it was saved; later ones are set aside")
+  command->add_option("--before", args->before, "go back to the newest verified checkpoint before this step; later ones are set aside")
       ->check(within(int64_t{1}, int64_t{1} << 56))
       ->excludes(fresh)
       ->type_name("STEP");

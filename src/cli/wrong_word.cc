@@ -28,7 +28,8 @@ const CLI::App* find_command(const CLI::App& command, const std::string& name) {
 
 std::vector<std::string> command_names(const CLI::App& command) {
   std::vector<std::string> names;
-  for (const CLI::App* sub : commands_of(command)) names.push_back(sub->get_name());
+  for (const CLI::App* sub : commands_of(command))
+    if (!sub->get_group().empty()) names.push_back(sub->get_name());  // others are not for people
   return names;
 }
 

@@ -218,7 +218,8 @@ void fields(Visit& v, LaunchConfig& c) {
   v("restarts", c.restarts, "restarts of the whole run, at most", range(0, 1e9));
   v("same_failure", c.same_failure, "a failure that comes so often at the same step is not restarted blindly", range(1, 1e6));
   v("backoff_s", c.backoff_s, "longest pause before a restart, seconds; a run that gets on has none", range(0, 86400));
-  v("hang_s", c.hang_s, "seconds without progress that make a hang, after the start; auto: learned from the run's own times", auto_or(1, 1e6));
+  v("hang_s", c.hang_s, "seconds without progress that make a hang, after the start; auto: learned from the run's own times",
+    auto_or(1, 1e6));
   v("start_hang_s", c.start_hang_s, "seconds without progress that make a hang while ranks start", range(1, 1e6));
   v("patience_s", c.patience_s, "seconds that a host which is gone is waited for, before the run goes on without it", range(0, 1e6));
   v("elastic", c.elastic, "go on with fewer data parallel replicas when hosts are gone; needs parallel.dp = auto", Limits{});

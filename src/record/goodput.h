@@ -73,8 +73,8 @@ struct RunAttempt {
 struct RunRecord {
   std::vector<RunEvent> events;
   std::vector<RecordedStep> steps;  // of metrics.jsonl
-  double recorded_at = 0;       // the latest of them; 0: not known
-  double until = 0;             // now, where it runs; else not used
+  double recorded_at = 0;           // the latest of them; 0: not known
+  double until = 0;                 // now, where it runs; else not used
   bool runs = false;
 };
 

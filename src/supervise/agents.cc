@@ -18,9 +18,9 @@ namespace {
 
 using AgentLine = nlohmann::ordered_json;
 
-constexpr double kPing = 1;          // seconds between signs of life
+constexpr double kPing = 1;           // seconds between signs of life
 constexpr double kAgentSilence = 10;  // after which a host is gone: its agent speaks five times a second
-constexpr double kEndReply = 45;     // for the end of a job: SIGKILL, and the kernel's own time
+constexpr double kEndReply = 45;      // for the end of a job: SIGKILL, and the kernel's own time
 constexpr size_t kStepsKept = 64;
 
 std::string random_token() {

@@ -160,7 +160,8 @@ class RunningAttempt {
       setup_.journal.straggler(s.rank, s.host, s.last_step, words);
       setup_.say(words);
       if (setup_.config.launch.evict)
-        return Failure{.kind = FailureCause::straggler, .step = s.last_step, .rank = s.rank, .host = agents_.host_of(s.rank), .words = words};
+        return Failure{
+            .kind = FailureCause::straggler, .step = s.last_step, .rank = s.rank, .host = agents_.host_of(s.rank), .words = words};
     }
     return std::nullopt;
   }

@@ -232,7 +232,8 @@ class Launcher {
   // False: a signal came in the pause.
   bool follow(const Decision& d, const AttemptEnd& end) {
     ++restarts_;
-    if (!d.evict.empty()) evict(d.evict, end.failure.words);
+    // A host that is gone is tried again before each start; only one that is slow has to be left out.
+    if (!d.evict.empty() && end.failure.kind == FailureCause::straggler && living().size() > 1) evict(d.evict, end.failure.words);
     if (d.from != RestartFrom::newest) before_ = d.before;
     if (d.skip) {
       skips_ = d.skips;

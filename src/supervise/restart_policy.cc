@@ -14,20 +14,20 @@ namespace hlat {
 namespace {
 
 constexpr std::array<std::pair<FailureCause, std::string_view>, 15> kFailureNames = {{{FailureCause::finished, "finished"},
-                                                                                   {FailureCause::bad_input, "bad_input"},
-                                                                                   {FailureCause::bug, "bug"},
-                                                                                   {FailureCause::preempted, "preempted"},
-                                                                                   {FailureCause::dead_rank, "dead_rank"},
-                                                                                   {FailureCause::out_of_memory, "out_of_memory"},
-                                                                                   {FailureCause::dead_host, "dead_host"},
-                                                                                   {FailureCause::hang, "hang"},
-                                                                                   {FailureCause::start_hang, "start_hang"},
-                                                                                   {FailureCause::health, "health"},
-                                                                                   {FailureCause::non_finite, "non_finite"},
-                                                                                   {FailureCause::spike, "spike"},
-                                                                                   {FailureCause::error, "error"},
-                                                                                   {FailureCause::fault_exit, "fault_exit"},
-                                                                                   {FailureCause::straggler, "straggler"}}};
+                                                                                      {FailureCause::bad_input, "bad_input"},
+                                                                                      {FailureCause::bug, "bug"},
+                                                                                      {FailureCause::preempted, "preempted"},
+                                                                                      {FailureCause::dead_rank, "dead_rank"},
+                                                                                      {FailureCause::out_of_memory, "out_of_memory"},
+                                                                                      {FailureCause::dead_host, "dead_host"},
+                                                                                      {FailureCause::hang, "hang"},
+                                                                                      {FailureCause::start_hang, "start_hang"},
+                                                                                      {FailureCause::health, "health"},
+                                                                                      {FailureCause::non_finite, "non_finite"},
+                                                                                      {FailureCause::spike, "spike"},
+                                                                                      {FailureCause::error, "error"},
+                                                                                      {FailureCause::fault_exit, "fault_exit"},
+                                                                                      {FailureCause::straggler, "straggler"}}};
 
 constexpr int64_t kSkipWindow = 1000;  // steps that loss.skips counts over
 constexpr int64_t kMostOutOfMemory = 2;

@@ -73,7 +73,7 @@ Decision decide(const std::vector<Failure>& history, const LaunchConfig& launch,
 std::string_view name_of(FailureCause kind);                      // "dead_rank"
 std::optional<FailureCause> failure_kind(std::string_view name);  // none: it is no such name
 FailureCause failure_of_exit(int exit_code);                      // what a code alone tells; 5 is taken for non_finite
-int exit_code_of(const Failure& failure);                      // its own, or the one that its kind stands for
-std::string describe(const Failure& failure);                  // "hang at step 12, rank 3 on node2: waits in ..."
+int exit_code_of(const Failure& failure);                         // its own, or the one that its kind stands for
+std::string describe(const Failure& failure);                     // "hang at step 12, rank 3 on node2: waits in ..."
 
 }  // namespace hlat

@@ -19,8 +19,8 @@ struct LossEvent {
   std::string problem = {};  // why documents are missing; empty: none are
 };
 
-const char* kind_of(const LossEvent& event);  // in events.jsonl: "skip", else "spike" or "non_finite"
-std::string reason_of(const LossEvent& event);     // in words
+const char* kind_of(const LossEvent& event);    // in events.jsonl: "skip", else "spike" or "non_finite"
+std::string reason_of(const LossEvent& event);  // in words
 // Fields of the event in events.jsonl, besides those of all events.
 nlohmann::ordered_json fields_of(const LossEvent& event);
 

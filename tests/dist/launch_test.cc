@@ -82,15 +82,15 @@ TEST_P(LaunchFaults, AreNamedAndSurvived) {
   expect_nothing_left(struck);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, LaunchFaults,
-                         testing::Values(Planted{1, "kill rank=0 step=5", "dead_rank", 0, "killed"},
-                                         Planted{2, "kill rank=1 step=5", "dead_rank", 1, "killed"},
-                                         Planted{4, "stop rank=2 step=5", "hang", 2, "stopped", {"parallel.tp=2"}},
-                                         Planted{4, "hang rank=1 step=5", "hang", 1, "without progress", {"parallel.pp=2"}},
-                                         Planted{2, "error rank=0 step=5", "error", 0, "nothing handles"},
-                                         Planted{2, "nan rank=1 step=5", "non_finite", kAnyRank, "not finite"},
-                                         Planted{2, "hang_start rank=1 phase=data", "start_hang", 1, "data", {"launch.start_hang_s=15"}},
-                                         Planted{2, "corrupt rank=0 step=3", "dead_rank", 0, "killed"}));
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, LaunchFaults,
+    testing::Values(Planted{1, "kill rank=0 step=5", "dead_rank", 0, "killed"}, Planted{2, "kill rank=1 step=5", "dead_rank", 1, "killed"},
+                    Planted{4, "stop rank=2 step=5", "hang", 2, "stopped", {"parallel.tp=2"}},
+                    Planted{4, "hang rank=1 step=5", "hang", 1, "no progress", {"parallel.pp=2"}},
+                    Planted{2, "error rank=0 step=5", "error", 0, "nothing handles"},
+                    Planted{2, "nan rank=1 step=5", "non_finite", kAnyRank, "not finite"},
+                    Planted{2, "hang_start rank=1 phase=data", "start_hang", 1, "data", {"launch.start_hang_s=15"}},
+                    Planted{2, "slow rank=0 step=1 steps=20 seconds=0.2; corrupt rank=0 step=3", "dead_rank", 0, "killed"}));
 
 TEST(Launch, BadInputIsNotStartedAgain) {
   Job job(0, launch_words(2, "", {"data.embedded=false"}));

@@ -65,8 +65,8 @@ TEST_F(CliCkpt, LsListsCheckpointsWeightsAndLeftovers) {
   const std::string text = out({"ls", run_.string()});
   expect_has(text, steps_.string() + "\n");
   expect_has(text, "step  tokens    loss");
-  expect_has(text, "training  whole\n");
-  expect_has(text, "training  whole, latest\n");
+  expect_has(text, "training          whole\n");
+  expect_has(text, "training          whole, latest\n");
   expect_has(text, "NOT WHOLE: part_00000.safetensors has 100 bytes instead of ");
   expect_has(text, "step_40.tmp");
   expect_has(text, (run_ / "weights").string() + "\n");
@@ -85,7 +85,7 @@ TEST_F(CliCkpt, LsListsCheckpointsWeightsAndLeftovers) {
 
 TEST_F(CliCkpt, LsVerifyReadsEverything) {
   flip_byte(steps_ / "step_30/part_00000.safetensors", -1);
-  expect_has(out({"ls", run_.string()}), "training  whole, latest\n");
+  expect_has(out({"ls", run_.string()}), "training          whole, latest\n");
   EXPECT_EQ(json({"ls", run_.string()})["folders"][0]["latest"], 30);
   const Json j = json({"ls", run_.string(), "--verify"});
   EXPECT_EQ(j["folders"][0]["latest"], 20);

@@ -219,13 +219,15 @@ TEST(HangWatch, ARankThatNeverStartsIsNamed) {
   EXPECT_NE(hang->cause.find("rank 1 has not started"), std::string::npos);
 }
 
-TEST(HangWatch, OneKeyOverridesAllLimits) {
+TEST(HangWatch, OneKeyOverridesAllLimitsAfterTheStart) {
   FakeRun run(1, 1, 2);
   HangWatch watch(limits(3, 120), 2);
-  for (const FlightPhase phase : {FlightPhase::start, FlightPhase::training, FlightPhase::evaluation}) {
+  for (const FlightPhase phase : {FlightPhase::training, FlightPhase::evaluation}) {
     run.view(0).phase = phase;
     EXPECT_EQ(watch.limit_of(run.view(0)), 3);
   }
+  run.view(0).phase = FlightPhase::start;
+  EXPECT_EQ(watch.limit_of(run.view(0)), 120);
 }
 
 TEST(HangWatch, RanksThatAreGoneAreDeadAndNoHang) {
