@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "config/saved.h"
+#include "support/paths.h"
 #include "support/saved_run.h"
 #include "support/temp_dir.h"
 #include "train/state_records.h"
@@ -54,7 +55,7 @@ TEST(CheckpointFixture, Version1Loads) {
     std::ofstream(std::filesystem::path(folder) / "values.txt") << values_text(saved.begin.tensors);
     GTEST_SKIP() << "the fixture is written to " << folder;
   }
-  const std::filesystem::path fixture = std::filesystem::path(HLAT_SOURCE_DIR) / "tests/fixtures/checkpoint_v1";
+  const std::filesystem::path fixture = test::source_path("tests/fixtures/checkpoint_v1");
   const std::filesystem::path folder = checkpoint_path(fixture, kStep);
   const std::string expected = test::slurp((fixture / "values.txt").string());
   Config one_rank = fixture_config(), many = fixture_config();

@@ -8,6 +8,7 @@
 #include "checkpoint/hf/hf_tensors.h"
 #include "checkpoint/load_state.h"
 #include "support/hf_folder.h"
+#include "support/paths.h"
 #include "support/real_run.h"
 
 namespace hlat {
@@ -78,7 +79,7 @@ TEST(HfImport, TensorsAreThoseOfTheModel) {
 }
 
 TEST(HfImport, Stories260KRepeatsItsGreedyText) {
-  const std::filesystem::path folder = HLAT_SOURCE_DIR "/../shared/data/weights/stories260K_hf";
+  const std::filesystem::path folder = test::source_path("../shared/data/weights/stories260K_hf");
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "without ../shared/data/weights";
   ImportedRun run(folder);
   EXPECT_TRUE(std::filesystem::exists(run.result().tokenizer)) << run.result().tokenizer;

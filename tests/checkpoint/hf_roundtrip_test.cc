@@ -17,6 +17,7 @@
 #include "config/saved.h"
 #include "support/hf_folder.h"
 #include "support/message_of.h"
+#include "support/paths.h"
 
 namespace hlat {
 namespace {
@@ -204,7 +205,7 @@ TEST(HfExport, RefusesAnExistingFolderAndLeavesNothingBehind) {
 TEST(HfImport, KeepsTheTokenizersFilesAndTheIdsForAnExport) {
   const TempDir dir;
   const std::string source = copy_of_fixture(dir, "mha");
-  fs::copy(HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/llama2.json", source + "/tokenizer.json");
+  fs::copy(test::source_path("tests/fixtures/tokenizer/llama2.json"), source + "/tokenizer.json");
   dir.write("source/tokenizer_config.json", "{\"bos_token\": \"<s>\"}");
   edit_json(source + "/config.json", [](auto& c) { c["eos_token_id"] = {2, 7}; });
   const ImportResult imported = import_hf(source, dir.path("imported"), {});

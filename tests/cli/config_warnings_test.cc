@@ -3,6 +3,7 @@
 
 #include "cli/config_warnings.h"
 #include "config/load.h"
+#include "support/paths.h"
 
 namespace hlat {
 namespace {
@@ -74,7 +75,7 @@ TEST(ConfigWarnings, WhatElseIsSeldomMeant) {
 
 TEST(ConfigWarnings, NoneForTheConfigsOfTheRepository) {
   for (const char* name : {"nano", "llama-134m", "llama-1b", "hlat-7b", "hlat-70b"}) {
-    const std::vector<std::string> found = config_warnings(load_config(std::string(HLAT_SOURCE_DIR "/configs/") + name + ".yaml").config);
+    const std::vector<std::string> found = config_warnings(load_config(test::source_path("configs/") + name + ".yaml").config);
     EXPECT_TRUE(found.empty()) << name << ": " << found[0];
   }
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/signals.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace hlat {
@@ -25,7 +26,7 @@ TEST(ExitCode, EveryKindOfErrorHasItsOwn) {
 }
 
 TEST(ExitCode, AllAreInTheDocs) {
-  const std::string page = test::slurp(HLAT_SOURCE_DIR "/docs/exit-codes.md");
+  const std::string page = test::slurp(test::source_path("docs/exit-codes.md"));
   for (const char* row : {"| 0 |", "| 1 |", "| 2 |", "| 3 |", "| 4 |", "| 5 |", "| 6 |", "| 128 + n |"})
     EXPECT_NE(page.find(row), std::string::npos) << row;
 }

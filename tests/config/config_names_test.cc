@@ -10,6 +10,7 @@
 #include "config/load.h"
 #include "config/nearest_file.h"
 #include "support/message_of.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace hlat {
@@ -76,7 +77,7 @@ TEST(ConfigNames, EveryAnswerNamesKeysThatExist) {
   Config any = with_items(1);
   std::set<std::string> keys;
   for (const Field& f : all_fields(any)) keys.insert(f.key());
-  const std::string source = test::slurp(HLAT_SOURCE_DIR "/src/config/foreign.cc");
+  const std::string source = test::slurp(test::source_path("src/config/foreign.cc"));
   const std::regex named("Row\\{\"([^\"]*)\"");
   const std::regex key("(run|model|train|parallel|optim|data|device)\\.[a-z0-9_]+(\\[0\\]\\.[a-z]+)?");
   int found = 0;

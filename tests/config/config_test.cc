@@ -10,6 +10,7 @@
 #include "config/validate.h"
 #include "config/value.h"
 #include "support/config_text.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace hlat {
@@ -18,7 +19,7 @@ namespace {
 using test::config_of;
 using test::TempDir;
 
-std::string config_path(std::string_view name) { return std::string(HLAT_SOURCE_DIR "/configs/") + std::string(name) + ".yaml"; }
+std::string config_path(std::string_view name) { return test::source_path("configs/") + std::string(name) + ".yaml"; }
 
 TEST(ConfigLoad, NothingWrittenGivesDefaults) {
   EXPECT_EQ(config_of(""), Config{});
@@ -222,7 +223,7 @@ TEST(ConfigPrint, JsonHasTypedValues) {
 }
 
 TEST(ConfigPrint, CommittedReferenceIsCurrent) {
-  EXPECT_EQ(test::slurp(HLAT_SOURCE_DIR "/docs/config.md"), config_reference()) << "run: build/hlat config --reference > docs/config.md";
+  EXPECT_EQ(test::slurp(test::source_path("docs/config.md")), config_reference()) << "run: build/hlat config --reference > docs/config.md";
 }
 
 TEST(ConfigPresets, EveryOneHasAConfigThatLoads) {

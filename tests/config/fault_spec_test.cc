@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "config/load.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace hlat {
@@ -87,7 +88,7 @@ TEST(FaultSpec, KindsAreOfOneTable) {
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
     EXPECT_NE(row.keys.find("times"), std::string_view::npos) << row.name;
   }
-  const std::string docs = test::slurp(std::string(HLAT_SOURCE_DIR) + "/docs/faults.md");
+  const std::string docs = test::slurp(test::source_path("docs/faults.md"));
   for (const FaultKindRow& row : fault_kinds()) {
     EXPECT_NE(docs.find("| `" + std::string(row.name) + "` |"), std::string::npos) << row.name << " is not in docs/faults.md";
     EXPECT_NE(docs.find(std::string(row.help)), std::string::npos) << "docs/faults.md has another help of " << row.name;

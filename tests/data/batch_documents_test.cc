@@ -9,14 +9,14 @@
 namespace hlat {
 namespace {
 
-constexpr int64_t kBatchLanes = 4, kBatchT = 31;
+constexpr int64_t kNamedLanes = 4, kNamedT = 31;
 
 struct TwoSources {
   MemorySource web{"web", {.documents = 200}};
   MemorySource books{"books", {.documents = 30, .first_token = 1'000'000, .longest = 90}};
   Mixture mixture() const { return {.sources = {&web, &books}, .names = {"web", "books"}, .segments = {{1, {0.5, 0.5}}}, .seed = 4}; }
   static DataIdentity identity() {
-    return {.tokenizer = 1, .eos = 2, .bos = -1, .seed = 4, .validation = 0, .lanes = kBatchLanes, .seq_len = kBatchT};
+    return {.tokenizer = 1, .eos = 2, .bos = -1, .seed = 4, .validation = 0, .lanes = kNamedLanes, .seq_len = kNamedT};
   }
 };
 
@@ -24,7 +24,7 @@ TEST(BatchDocuments, AreThoseOfTheRows) {
   const TwoSources data;
   TrainBatches batches(TwoSources::identity(), data.mixture(), {.begin = 1, .count = 2}, {.workers = 2, .prefetch = 3});
   for (int step = 1; step <= 20; ++step) {
-    Batch batch(2, kBatchT);
+    Batch batch(2, kNamedT);
     batches.read(0, batch);
     const BatchDocuments found = batches.documents();
     EXPECT_EQ(found.count, found.first.size());
@@ -40,8 +40,8 @@ TEST(BatchDocuments, AreThoseOfTheRows) {
     }
     std::vector<int32_t> wanted;
     for (int64_t r = 0; r < 2; ++r) {
-      wanted.insert(wanted.end(), batch.inputs.begin() + r * kBatchT, batch.inputs.begin() + (r + 1) * kBatchT);
-      wanted.push_back(batch.targets[static_cast<size_t>((r + 1) * kBatchT - 1)]);
+      wanted.insert(wanted.end(), batch.inputs.begin() + r * kNamedT, batch.inputs.begin() + (r + 1) * kNamedT);
+      wanted.push_back(batch.targets[static_cast<size_t>((r + 1) * kNamedT - 1)]);
     }
     EXPECT_EQ(tokens, wanted) << "step " << step;
   }
@@ -49,16 +49,16 @@ TEST(BatchDocuments, AreThoseOfTheRows) {
 
 TEST(BatchDocuments, TheFirstAreToldAndAllAreCounted) {
   const TwoSources data;
-  TrainBatches batches(TwoSources::identity(), data.mixture(), {.begin = 0, .count = kBatchLanes}, {});
-  Batch batch(kBatchLanes, kBatchT);
+  TrainBatches batches(TwoSources::identity(), data.mixture(), {.begin = 0, .count = kNamedLanes}, {});
+  Batch batch(kNamedLanes, kNamedT);
   batches.read(0, batch);
   const BatchDocuments all = batches.documents();
   ASSERT_GT(all.count, 3u);
   const TrainData fresh(TwoSources::identity(), data.mixture());
   std::vector<LaneState> states;
   const Lanes lanes = fresh.lanes();
-  for (int64_t l = 0; l < kBatchLanes; ++l) states.push_back(lanes.state(l));
-  const BatchDocuments few = documents_of(fresh.mixture(), kBatchLanes, kBatchT, 0, states, 3);
+  for (int64_t l = 0; l < kNamedLanes; ++l) states.push_back(lanes.state(l));
+  const BatchDocuments few = documents_of(fresh.mixture(), kNamedLanes, kNamedT, 0, states, 3);
   EXPECT_EQ(few.count, all.count);
   EXPECT_EQ(few.first, std::vector(all.first.begin(), all.first.begin() + 3));
 }

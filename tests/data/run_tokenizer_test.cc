@@ -4,11 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "support/paths.h"
 
 namespace hlat {
 namespace {
 
-const std::string kLlama2 = HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/llama2.json";
+const std::string kLlama2 = test::source_path("tests/fixtures/tokenizer/llama2.json");
 
 Config with_vocab(int64_t vocab) {
   Config c;

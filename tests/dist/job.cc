@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "support/paths.h"
+
 namespace hlat::test {
 namespace {
 
@@ -67,7 +69,7 @@ Job::Job(int ranks, const Words& args, const Words& launcher, const std::map<std
     words.push_back(std::to_string(ranks));
     words.insert(words.end(), launcher.begin(), launcher.end());
   }
-  words.emplace_back(HLAT_BINARY);
+  words.emplace_back(hlat_binary());
   words.insert(words.end(), args.begin(), args.end());
   auto marked = variables;
   marked[kMark] = dir_.path();

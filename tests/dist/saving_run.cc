@@ -6,13 +6,14 @@
 
 #include "checkpoint/checkpoint_folder.h"
 #include "support/checkpoint_content.h"
+#include "support/paths.h"
 
 namespace hlat::test {
 
 namespace fs = std::filesystem;
 
 std::map<std::string, std::string> IoFault::variables() const {
-  std::map<std::string, std::string> v = {{"LD_PRELOAD", HLAT_IO_FAULTS},
+  std::map<std::string, std::string> v = {{"LD_PRELOAD", io_faults_library()},
                                           {"HLAT_FAULT", action},
                                           {"HLAT_FAULT_CALL", call},
                                           {"HLAT_FAULT_AT", std::to_string(at)},

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "dist/job.h"
+#include "support/paths.h"
 
 namespace hlat::test {
 namespace {
@@ -55,7 +56,7 @@ TEST(Start, CoresAreDividedByTheRanksThatShareThem) {
 }
 
 TEST(Start, RanksMustHaveTheSameConfig) {
-  Job::Words words = tiny_run({"optim.lr=1e-3", ":", "-n", "1", HLAT_BINARY});  // mpirun's way to start two kinds of ranks
+  Job::Words words = tiny_run({"optim.lr=1e-3", ":", "-n", "1", hlat_binary()});  // mpirun's way to start two kinds of ranks
   for (const std::string& word : tiny_run({"optim.lr=1e-4"})) words.push_back(word);
   Job job(1, words);
   const RunResult r = job.wait();

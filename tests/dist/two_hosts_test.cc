@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "dist/job.h"
+#include "support/paths.h"
 
 namespace hlat::test {
 namespace {
@@ -12,8 +13,8 @@ constexpr int kRefused = 77;
 
 // Words before mpirun: everything runs on the first host, and mpirun starts ranks on both.
 Job::Words on_two_hosts() {
-  const std::string binary_folder = std::filesystem::path(HLAT_BINARY).parent_path();
-  return {HLAT_SOURCE_DIR "/tests/dist/two_hosts.sh", HLAT_SOURCE_DIR, binary_folder, "--"};
+  const std::string binary_folder = std::filesystem::path(hlat_binary()).parent_path();
+  return {source_path("tests/dist/two_hosts.sh"), source_path("."), binary_folder, "--"};
 }
 
 TEST(TwoHosts, TrainAsOneOverTcp) {

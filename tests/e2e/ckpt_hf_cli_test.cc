@@ -4,13 +4,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "support/paths.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
 
 namespace hlat::test {
 namespace {
 
-const std::string kFixtures = HLAT_SOURCE_DIR "/tests/fixtures/hf/";
+const std::string kFixtures = source_path("tests/fixtures/hf/");
 
 TEST(CliCkptHf, ImportSaysHowARunStartsWithIt) {
   const TempDir dir;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "support/paths.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
 
@@ -23,7 +24,7 @@ TEST(CliConfig, PrintsWhatItReadsBack) {
 
 TEST(CliConfig, AutomaticVocabIsPrintedAsTheNumberThatTheTokenizerGives) {
   const RunResult r = run_binary({"config", "--config", nano_config(), "--json", "model.vocab=auto", "data.sources[0].path=none.txt",
-                                  "data.tokenizer=" HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/gpt2.json"});
+                                  "data.tokenizer=" + source_path("tests/fixtures/tokenizer/gpt2.json")});
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_EQ(nlohmann::json::parse(r.out)["model"]["vocab"], 448);  // of 420 tokens
 }
@@ -37,11 +38,11 @@ TEST(CliConfig, JsonIsOneObject) {
 }
 
 TEST(CliConfig, TakesEveryCommandOfTheReadme) {
-  const std::string readme = slurp(HLAT_SOURCE_DIR "/README.md");
+  const std::string readme = slurp(source_path("README.md"));
   const std::regex command("--config (configs/[^ ]+)([^#\\n]*)"), override("[a-z_]+\\.[a-z_]+=[^ ]+");
   int commands = 0;
   for (std::sregex_iterator c(readme.begin(), readme.end(), command), end; c != end; ++c, ++commands) {
-    std::vector<std::string> args = {"config", "--config", HLAT_SOURCE_DIR "/" + (*c)[1].str()};
+    std::vector<std::string> args = {"config", "--config", source_path("") + (*c)[1].str()};
     const std::string rest = (*c)[2];
     for (std::sregex_iterator o(rest.begin(), rest.end(), override); o != end; ++o) args.push_back(o->str());
     const RunResult r = run_binary(args);
@@ -53,7 +54,7 @@ TEST(CliConfig, TakesEveryCommandOfTheReadme) {
 TEST(CliConfig, ReferenceIsTheCommittedPage) {
   const RunResult r = run_binary({"config", "--reference"});
   EXPECT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_EQ(r.out, slurp(HLAT_SOURCE_DIR "/docs/config.md"));
+  EXPECT_EQ(r.out, slurp(source_path("docs/config.md")));
 }
 
 TEST(CliConfig, KeysListsEveryKeyOfTheJson) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "support/paths.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kTokenizer = HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/gpt2.json";
+const std::string kTokenizer = source_path("tests/fixtures/tokenizer/gpt2.json");
 
 std::string records(int count) {
   std::string lines;
@@ -228,7 +229,7 @@ TEST_F(CliEval, WrongInputIsToldBeforeAnythingIsComputed) {
   fails({"--tasks", "hellaswag"}, "hellaswag: ");
   fails({"--tasks", "program"}, "--allow-code-execution");
   fails({}, "no tasks are given");
-  fails({"--tasks", "pick", "--tokenizer", HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/none.json"}, "none.json");
+  fails({"--tasks", "pick", "--tokenizer", source_path("tests/fixtures/tokenizer/none.json")}, "none.json");
   fails({"--tasks", "pick", "--step", "3"}, "step");
   EXPECT_EQ(eval({"--tasks", "pick"}).exit_code, 2) << "no model";
   EXPECT_EQ(eval({"--compare", run()}, false).exit_code, 2);
@@ -267,7 +268,7 @@ TEST_F(CliEval, ATokenizerThatIsNotTheCheckpointsIsTold) {
   expect_has(named.err, "warning: the tokenizer ");
   expect_has(Json::parse(slurp(dir_->path("named/results.json")))["warnings"]["pick"][0], "the tokenizer " + dir_->path("other.json"));
   const RunResult large = eval({"--checkpoint", run(), "--tasks", "pick", "--out", dir_->path("large"), "--tokenizer",
-                                HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/llama2.json"});
+                                source_path("tests/fixtures/tokenizer/llama2.json")});
   EXPECT_EQ(large.exit_code, 2);
   expect_has(large.err, "do not belong together");
 }

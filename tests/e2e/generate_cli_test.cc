@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "support/paths.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
 
@@ -41,11 +42,11 @@ class Terminal {
     pid_ = forkpty(&fd_, nullptr, nullptr, nullptr);
     if (pid_ != 0) return;
     setenv("TERM", "xterm", 1);  // as progress lines need it
-    words.insert(words.begin(), HLAT_BINARY);
+    words.insert(words.begin(), hlat_binary());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
-    execv(HLAT_BINARY, argv.data());
+    execv(argv[0], argv.data());
     _exit(127);
   }
   ~Terminal() { close(fd_); }
@@ -84,7 +85,7 @@ class CliGenerate : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     dir_ = new TempDir;
-    const RunResult r = run_binary({"train", "--config", HLAT_SOURCE_DIR "/configs/nano.yaml", "train.steps=4", "run.sample_lines=0",
+    const RunResult r = run_binary({"train", "--config", nano_config(), "train.steps=4", "run.sample_lines=0",
                                     "run.dir=" + dir_->path("run"), "device.backend=cpu", "train.global_batch=8", "optim.warmup=2"});
     ASSERT_EQ(r.exit_code, 0) << r.err;
   }
@@ -103,7 +104,7 @@ class CliGenerate : public testing::Test {
 };
 
 TEST(CliGenerateStories, GreedyTextIsTheKnownOne) {
-  const std::filesystem::path weights = HLAT_SOURCE_DIR "/../shared/data/weights/stories260K_hf";
+  const std::filesystem::path weights = source_path("../shared/data/weights/stories260K_hf");
   if (!std::filesystem::exists(weights)) GTEST_SKIP() << "the weights of stories260K are not on this machine";
   const TempDir dir;
   ASSERT_EQ(run_binary({"ckpt", "import", weights.string(), dir.path("in")}).exit_code, 0);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "support/paths.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
 
@@ -43,9 +44,8 @@ TEST(CliMessages, WrongWordsGetTheNearestRightOne) {
       {{"plan", "--config", nano_config(), "--device", "a100"},
        "--device a100: unknown device; there are h200, h100, a100-80, a100-40, trn1, and without --device this machine; did you mean "
        "h100?"},
-      {{"config", "--config", HLAT_SOURCE_DIR "/configs/nanno.yaml"},
-       HLAT_SOURCE_DIR "/configs/nanno.yaml: cannot be read: No such file or directory; did you mean " HLAT_SOURCE_DIR
-                       "/configs/nano.yaml?"},
+      {{"config", "--config", source_path("configs/nanno.yaml")},
+       source_path("configs/nanno.yaml: cannot be read: No such file or directory; did you mean ") + source_path("configs/nano.yaml?")},
   };
   for (const Case& c : cases) {
     const RunResult r = run_binary(c.words);

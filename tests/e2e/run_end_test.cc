@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "support/paths.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
 #include "support/test_device.h"
@@ -115,7 +116,7 @@ TEST(RunEnd, AFinishedRunSaysSo) {
 
 // The exit code of the binary in a shell's command.
 int code_in_shell(const TempDir& dir, const std::vector<std::string>& args, const std::string& before, const std::string& after) {
-  std::string words = HLAT_BINARY;
+  std::string words = hlat_binary();
   for (const std::string& arg : args) words += " '" + arg + "'";
   const std::string command = before + "(" + words + "; echo $? > " + dir.path("rc") + ") " + after;
   EXPECT_NE(std::system(command.c_str()), -1);

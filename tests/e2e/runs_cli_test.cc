@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "support/paths.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
 
@@ -18,7 +19,7 @@ class Runs : public testing::Test {
   RunResult train(const std::string& run, const std::vector<std::string>& more) const {
     std::vector<std::string> args = {"train",
                                      "--config",
-                                     HLAT_SOURCE_DIR "/configs/nano.yaml",
+                                     nano_config(),
                                      "run.dir=" + dir_.path(run),
                                      "run.sample_lines=0",
                                      "device.backend=cpu",

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/metrics_lines.h"
+#include "support/paths.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
 
@@ -113,9 +114,8 @@ TEST(CliTrain, BadInputEndsWithTwoAndWritesNothing) {
 
 TEST(CliTrain, RefusesWhatDoesNotFitAndSaysWhatToChange) {
   const TempDir dir;
-  const RunResult r =
-      run_binary({"train", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "data.embedded=true", "train.global_batch=2",
-                  "parallel.tp=1", "parallel.pp=1", "parallel.dp=auto", "run.dir=" + dir.path("run")});
+  const RunResult r = run_binary({"train", "--config", source_path("configs/hlat-70b.yaml"), "data.embedded=true", "train.global_batch=2",
+                                  "parallel.tp=1", "parallel.pp=1", "parallel.dp=auto", "run.dir=" + dir.path("run")});
   EXPECT_EQ(r.exit_code, 2);
   EXPECT_NE(r.err.find("does not fit on this machine"), std::string::npos) << r.err;
   EXPECT_NE(r.err.find("train.precision=bf16_sr"), std::string::npos) << r.err;
@@ -132,7 +132,7 @@ TEST(CliTrain, AFolderThatCannotBeMadeIsNamed) {
 }
 
 TEST(CliPlan, KnowsHlatModelsWithoutRunningThem) {
-  const std::vector<std::string> one_rank = {"plan", "--config", HLAT_SOURCE_DIR "/configs/hlat-7b.yaml", "parallel.tp=1", "--ranks",
+  const std::vector<std::string> one_rank = {"plan", "--config", source_path("configs/hlat-7b.yaml"), "parallel.tp=1", "--ranks",
                                              "1",    "--json"};
   const auto on = [&](const char* device) {
     std::vector<std::string> args = one_rank;
@@ -152,7 +152,7 @@ TEST(CliPlan, KnowsHlatModelsWithoutRunningThem) {
 }
 
 TEST(CliPlan, PlansEveryStageOfALargeMesh) {
-  const RunResult r = run_binary({"plan", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "--device", "trn1", "--json"});
+  const RunResult r = run_binary({"plan", "--config", source_path("configs/hlat-70b.yaml"), "--device", "trn1", "--json"});
   ASSERT_EQ(r.exit_code, 0) << r.err;
   const json j = json::parse(r.out);
   EXPECT_EQ(j["ranks"], 8192);
@@ -161,11 +161,11 @@ TEST(CliPlan, PlansEveryStageOfALargeMesh) {
   EXPECT_GT(j["stages"][0]["bytes"]["saved"], j["stages"][7]["bytes"]["saved"]);
   for (const char* axis : {"tp", "pp", "dp", "kv"}) EXPECT_GT(j["stages"][0]["bytes_sent_per_rank"][axis], 0) << axis;
   const RunResult one =
-      run_binary({"plan", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "--device", "trn1", "--rank", "8191", "--json"});
+      run_binary({"plan", "--config", source_path("configs/hlat-70b.yaml"), "--device", "trn1", "--rank", "8191", "--json"});
   ASSERT_EQ(one.exit_code, 0) << one.err;
   EXPECT_EQ(json::parse(one.out)["stages"][0]["stage"], 7);
-  EXPECT_EQ(run_binary({"plan", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "--rank", "8192"}).exit_code, 2);
-  EXPECT_EQ(run_binary({"plan", "--config", HLAT_SOURCE_DIR "/configs/hlat-70b.yaml", "--ranks", "100"}).exit_code, 2);
+  EXPECT_EQ(run_binary({"plan", "--config", source_path("configs/hlat-70b.yaml"), "--rank", "8192"}).exit_code, 2);
+  EXPECT_EQ(run_binary({"plan", "--config", source_path("configs/hlat-70b.yaml"), "--ranks", "100"}).exit_code, 2);
 }
 
 TEST(CliPlan, TableNamesRegionsAndAnswer) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace hlat::test {
@@ -37,8 +38,8 @@ nlohmann::json last_line(const std::string& path) {
 
 TEST(Tutorial, EveryCommandOfThePageWorks) {
   const TempDir bin, dir;
-  fs::create_symlink(HLAT_BINARY, bin.path("hlat"));
-  const std::vector<std::string> blocks = command_blocks(slurp(HLAT_SOURCE_DIR "/docs/tutorial.md"));
+  fs::create_symlink(hlat_binary(), bin.path("hlat"));
+  const std::vector<std::string> blocks = command_blocks(slurp(source_path("docs/tutorial.md")));
   ASSERT_GE(blocks.size(), 8u);
   std::string output;
   for (const std::string& block : blocks) {

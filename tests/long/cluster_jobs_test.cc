@@ -9,6 +9,7 @@
 
 #include "config/load.h"
 #include "supervise/cluster_job.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace hlat::test {
@@ -55,8 +56,8 @@ TEST(SlurmCluster, PreemptedJobIsQueuedAgainAndEndsAsTheStraightOne) {
   dir.write("tiny.yaml", kTiny);
   write_slurm_job(dir, "straight");
   write_slurm_job(dir, "preempted");
-  const std::string tests = HLAT_SOURCE_DIR "/tests/long/";
-  const int status = shell(dir, tests + "slurm.sh " + tests + "slurm_preempt.sh " HLAT_BINARY " " + std::to_string(kSteps));
+  const std::string tests = source_path("tests/long/");
+  const int status = shell(dir, tests + "slurm.sh " + tests + "slurm_preempt.sh " + hlat_binary() + " " + std::to_string(kSteps));
   if (status == kRefused) GTEST_SKIP() << slurp(dir.path("output"));
   ASSERT_EQ(status, 0) << slurp(dir.path("output"));
 
@@ -77,7 +78,7 @@ TEST(SlurmCluster, PreemptedJobIsQueuedAgainAndEndsAsTheStraightOne) {
   ASSERT_EQ(straight.size(), static_cast<size_t>(kSteps));
   ASSERT_EQ(preempted.size(), straight.size());
   for (size_t i = 0; i < straight.size(); ++i) ASSERT_EQ(preempted[i]["loss"].dump(), straight[i]["loss"].dump()) << "step " << i + 1;
-  EXPECT_EQ(shell(dir, HLAT_BINARY " ckpt diff --exit-code straight preempted"), 0) << slurp(dir.path("output"));
+  EXPECT_EQ(shell(dir, hlat_binary() + " ckpt diff --exit-code straight preempted"), 0) << slurp(dir.path("output"));
 }
 
 class K8sManifest : public testing::Test {
@@ -91,11 +92,11 @@ class K8sManifest : public testing::Test {
   }
   int check(const std::string& manifest, const std::string& kinds) const {
     dir_.write("job.yaml", manifest);
-    return shell(dir_, kPython + " " HLAT_SOURCE_DIR "/tests/long/check_k8s.py job.yaml " + kinds);
+    return shell(dir_, kPython + " " + source_path("tests/long/check_k8s.py") + " job.yaml " + kinds);
   }
   std::string output() const { return slurp(dir_.path("output")); }
 
-  static inline const std::string kPython = HLAT_SOURCE_DIR "/.venv-build/bin/python";
+  static inline const std::string kPython = source_path(".venv-build/bin/python");
   TempDir dir_;
   JobOptions options_;
 };

@@ -9,6 +9,7 @@
 #include "model/llama.h"
 #include "support/host_memory.h"
 #include "support/one_rank.h"
+#include "support/paths.h"
 
 namespace hlat {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 // The norm of the initial weights, of each tensor from its first elements, `most` of them at most.
 double drawn_norm(const std::string& config_file, int64_t most) {
   constexpr int64_t kPiece = int64_t{1} << 24;
-  const Config config = with_one_rank(load_config(HLAT_SOURCE_DIR "/configs/" + config_file).config);
+  const Config config = with_one_rank(load_config(test::source_path("configs/") + config_file).config);
   Region temp;
   CpuOps ops(temp, {.threads = 2, .isa = "auto"});
   HostMemory host;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/host_memory.h"
+#include "support/paths.h"
 #include "support/real_run.h"
 #include "support/ref_run.h"
 
@@ -13,7 +14,7 @@ namespace hlat {
 namespace {
 
 nlohmann::json fixture() {
-  std::ifstream in(HLAT_SOURCE_DIR "/tests/fixtures/torch_llama.json");
+  std::ifstream in(test::source_path("tests/fixtures/torch_llama.json"));
   return nlohmann::json::parse(in);
 }
 

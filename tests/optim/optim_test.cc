@@ -7,6 +7,7 @@
 #include "model/llama.h"
 #include "optim/learning_rate.h"
 #include "support/one_rank.h"
+#include "support/paths.h"
 
 namespace hlat {
 namespace {
@@ -65,10 +66,10 @@ double expected_norm(const Config& c, int64_t& parameters) {
 // The expected norm of the declared distributions; that the generator follows them is tested with the ops.
 TEST(Init, HlatShapesHaveThePublishedSizeAndNorm) {
   int64_t parameters = 0;
-  const Config small = load_config(HLAT_SOURCE_DIR "/configs/hlat-7b.yaml").config;
+  const Config small = load_config(test::source_path("configs/hlat-7b.yaml")).config;
   EXPECT_NEAR(expected_norm(small, parameters), 1542, 0.5);
   EXPECT_EQ(parameters, 6738415616);
-  const Config large = load_config(HLAT_SOURCE_DIR "/configs/hlat-70b.yaml").config;
+  const Config large = load_config(test::source_path("configs/hlat-70b.yaml")).config;
   // By hand: 0.02^2 of embedding, head, qkv, gate and up; 0.02^2 / 160 of the output projections; norms of one.
   const double wide = 2.0 * 32000 * 8192 + 80.0 * 8192 * (8192 + 2 * 1024 + 2 * 28672), out = 80.0 * 8192 * (8192 + 28672),
                ones = 161.0 * 8192;
@@ -87,7 +88,7 @@ TEST(Init, DecayOnNormsFollowsTheConfig) {
 }
 
 TEST(Flops, AreCountedAsTheDesignSays) {
-  const Config c = load_config(HLAT_SOURCE_DIR "/configs/llama-134m.yaml").config;
+  const Config c = load_config(test::source_path("configs/llama-134m.yaml")).config;
   const double matmul = 12.0 * (4 * 768.0 * 768 + 3 * 768.0 * 2048) + 32000.0 * 768;
   EXPECT_DOUBLE_EQ(model_flops_per_token(c.model, 1024), 6 * matmul + 6 * 12.0 * 768 * 1024);
 }

@@ -4,12 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "config/load.h"
+#include "support/paths.h"
 
 namespace hlat {
 namespace {
 
 TEST(DryRun, AnEvaluationOfHlat7bTakesItsWeightsAlone) {
-  const Config config = load_config(HLAT_SOURCE_DIR "/configs/hlat-7b.yaml", {"parallel.tp=1", "parallel.dp=1"}).config;
+  const Config config = load_config(test::source_path("configs/hlat-7b.yaml"), {"parallel.tp=1", "parallel.dp=1"}).config;
   const RankPlan eval = dry_run(config, {.use = ParamUse::weights}), train = dry_run(config, {});
   // Two bytes a parameter, and the RoPE table in f32; a bucket may be padded.
   const auto rope = static_cast<size_t>(config.train.seq_len * config.model.head_dim()) * sizeof(float);

@@ -10,13 +10,14 @@
 #include "config/validate.h"
 #include "plan/micro_batch.h"
 #include "plan/report.h"
+#include "support/paths.h"
 
 namespace hlat {
 namespace {
 
 Config config_of(std::vector<std::string> words, int64_t ranks = 1) {
   words.insert(words.end(), {"train.global_batch=16", "train.seq_len=64", "data.embedded=true"});
-  return with_ranks(load_config(HLAT_SOURCE_DIR "/configs/nano.yaml", words).config, ranks, RanksAre::planned);
+  return with_ranks(load_config(test::source_path("configs/nano.yaml"), words).config, ranks, RanksAre::planned);
 }
 
 Fit room_for(double bytes) { return {.device = "a device", .available = bytes}; }

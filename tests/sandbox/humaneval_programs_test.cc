@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/reader/byte_stream.h"
+#include "support/paths.h"
 #include "support/sandbox_fixture.h"
 
 namespace hlat::test {
@@ -27,7 +28,7 @@ class HumanEvalPrograms : public SandboxTest {
  protected:
   void SetUp() override {
     SandboxTest::SetUp();
-    const std::string path = std::string(HLAT_SOURCE_DIR) + "/../shared/data/eval/humaneval/HumanEval.jsonl.gz";
+    const std::string path = source_path("../shared/data/eval/humaneval/HumanEval.jsonl.gz");
     if (IsSkipped()) return;
     if (!std::filesystem::exists(path)) GTEST_SKIP() << "no ../shared/data/eval/humaneval";
     const reader::InputFile file(path);

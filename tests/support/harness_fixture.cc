@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace hlat::test {
 
-std::filesystem::path shared_data() { return HLAT_SOURCE_DIR "/../shared/data"; }
+std::filesystem::path shared_data() { return source_path("../shared/data"); }
 
-nlohmann::json harness_fixture(const std::string& name) {
-  return nlohmann::json::parse(slurp(HLAT_SOURCE_DIR "/tests/fixtures/eval/" + name));
-}
+nlohmann::json harness_fixture(const std::string& name) { return nlohmann::json::parse(slurp(source_path("tests/fixtures/eval/") + name)); }
 
 HarnessTask find_harness_task(TaskLibrary& library, const std::string& name) {
   const TaskOptions options{.data = shared_data() / "eval"};

@@ -10,6 +10,7 @@
 
 #include "checkpoint/hf/hf_import.h"
 #include "checkpoint/hf/hf_weights.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace hlat::test {
@@ -18,7 +19,7 @@ inline const std::vector<std::string>& hf_fixtures() {
   static const std::vector<std::string> names = {"mha", "gqa", "tied"};
   return names;
 }
-inline std::filesystem::path hf_fixture(const std::string& name) { return HLAT_SOURCE_DIR "/tests/fixtures/hf/" + name; }
+inline std::filesystem::path hf_fixture(const std::string& name) { return source_path("tests/fixtures/hf/") + name; }
 
 inline std::string copy_of_fixture(const TempDir& dir, const std::string& name, const std::string& as = "source") {
   std::filesystem::remove_all(dir.path(as));

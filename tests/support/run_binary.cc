@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace hlat::test {
@@ -20,12 +21,10 @@ std::string shell_word(const std::string& text) {
 
 }  // namespace
 
-std::string nano_config() { return HLAT_SOURCE_DIR "/configs/nano.yaml"; }
-
 RunResult run_binary(const std::vector<std::string>& args, const std::string& dir) {
   const TempDir temp;
   std::string command = dir.empty() ? "" : "cd " + shell_word(dir) + " && ";
-  command += "exec " + shell_word(HLAT_BINARY);
+  command += "exec " + shell_word(hlat_binary());
   for (const std::string& arg : args) command += " " + shell_word(arg);
   command += " </dev/null 2>" + shell_word(temp.path("stderr"));
 

@@ -15,6 +15,4 @@ struct RunResult {
 // Arguments reach the binary unchanged. `dir` is its working folder; empty: that of the test. Standard input is empty.
 RunResult run_binary(const std::vector<std::string>& args, const std::string& dir = "");
 
-std::string nano_config();  // configs/nano.yaml
-
 }  // namespace hlat::test

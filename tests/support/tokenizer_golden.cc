@@ -6,11 +6,12 @@
 #include <stdexcept>
 
 #include "data/tokenizer/formats.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace hlat::test {
 
-std::string tokenizer_fixture(const std::string& name) { return std::string(HLAT_SOURCE_DIR "/tests/fixtures/tokenizer/") + name; }
+std::string tokenizer_fixture(const std::string& name) { return source_path("tests/fixtures/tokenizer/") + name; }
 
 Golden load_golden(const std::string& name) {
   std::ifstream file(tokenizer_fixture(name));
@@ -77,7 +78,7 @@ std::unique_ptr<Tokenizer> load_tokenizer_fixture(const std::string& name) {
 }
 
 std::string published_tokenizers() {
-  const std::string path = HLAT_SOURCE_DIR "/../shared/data/tokenizers";
+  const std::string path = source_path("../shared/data/tokenizers");
   return std::filesystem::is_directory(path) ? path : "";
 }
 

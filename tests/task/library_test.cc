@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "support/message_of.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 #include "task/embedded_tasks.h"
 
@@ -124,7 +125,7 @@ TEST(TaskLibrary, WrongFilesAreNamed) {
 // docs/tasks.md shows how a medical, a legal and a scientific set are added: its files are good, and ask what it says.
 TEST(TaskLibrary, TheExamplesOfTheManualWork) {
   const TempDir tasks, data;
-  const std::string manual = test::slurp(HLAT_SOURCE_DIR "/docs/tasks.md");
+  const std::string manual = test::slurp(test::source_path("docs/tasks.md"));
   int count = 0;
   for (size_t at = manual.find("```yaml\n"); at != std::string::npos; at = manual.find("```yaml\n", at + 1)) {
     const size_t begin = at + 8;

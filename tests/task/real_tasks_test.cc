@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "support/paths.h"
 #include "support/task_of.h"
 #include "support/temp_dir.h"
 #include "task/library.h"
@@ -13,7 +14,7 @@
 namespace hlat {
 namespace {
 
-const std::filesystem::path kData = HLAT_SOURCE_DIR "/../shared/data/eval";
+const std::filesystem::path kData = test::source_path("../shared/data/eval");
 
 class RealTask : public testing::TestWithParam<std::string> {
  protected:
@@ -23,7 +24,7 @@ class RealTask : public testing::TestWithParam<std::string> {
 };
 
 nlohmann::json fixture() {
-  static const nlohmann::json all = nlohmann::json::parse(test::slurp(HLAT_SOURCE_DIR "/tests/fixtures/task_prompts.json"));
+  static const nlohmann::json all = nlohmann::json::parse(test::slurp(test::source_path("tests/fixtures/task_prompts.json")));
   return all;
 }
 

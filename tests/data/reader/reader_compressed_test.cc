@@ -10,6 +10,7 @@
 #include "data/reader/match_files.h"
 #include "support/documents.h"
 #include "support/message_of.h"
+#include "support/paths.h"
 #include "support/temp_dir.h"
 
 namespace hlat {
@@ -167,7 +168,7 @@ TEST_P(ReaderCompressed, AReplacedFileIsNamed) {
 
 // Documents in the first shard of each corpus as its list of sources says, and in all of them as lines were counted.
 TEST(ReaderCorpora, HeavyHaveTheDocumentsTheirListSays) {
-  const std::string corpora = std::string(HLAT_SOURCE_DIR) + "/../shared/data/corpora/";
+  const std::string corpora = test::source_path("../shared/data/corpora/");
   if (!fs::exists(corpora)) GTEST_SKIP() << "no shared data";
   const TempDir dir;
   struct Case {
