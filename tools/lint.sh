@@ -19,17 +19,28 @@ includes() { python3 tools/check_includes.py --self-test && python3 tools/check_
 
 symbols() { tools/check_kernel_symbols.sh "$build"; }
 
-# clang-tidy over src/. Not over kernels: it would see them for one instruction set only. Not over what this build leaves out.
+# clang-tidy over src/, as the build compiles it: files of a folder together (cmake/unity.cmake), of which it reports as it does of headers.
+# Not over kernels: it would see them for one instruction set only. Not over what this build leaves out.
 tidy() {
   mkdir -p "$build/tidy"
-  find src -name '*.cc' ! -path '*/kernels/*' | sort | while read -r f; do grep -q "\"file\": .*/$f\"" "$build/compile_commands.json" && echo "$f"; done |
-    xargs -P "$jobs" -n 1 "$0" --tidy-file
+  sed -n "s|^ *\"file\": \"$(pwd -P)/\(.*\.cc\)\",*$|\1|p" "$build/compile_commands.json" | grep -v /kernels/ | sort -u | while read -r f; do
+    case $f in src/* | "$build"/unity/*) if [ -n "$(sources_of "$f")" ]; then echo "$f"; fi ;; esac
+  done | xargs -P "$jobs" -n 1 "$0" --tidy-file
 }
 
-# A file that passed is left alone until it, a header or the checks change; build/tidy keeps the time of the pass.
+# The files of src/ that a file stands for: those it includes when it was made to include them, or itself.
+sources_of() {
+  case $1 in src/*) echo "$1" ;; *) sed -n 's/^#include "\([^"]*\)".*/src\/\1/p' "$1" | while read -r f; do if [ -e "$f" ]; then echo "$f"; fi; done ;; esac
+}
+
+# A file that passed is left alone until it, what it stands for, a header or the checks change; build/tidy keeps the time of the pass.
 tidy_file() {
   stamp=$build/tidy/$(echo "$1" | tr / +)
-  if [ -e "$stamp" ] && [ -z "$(find src .clang-tidy "$0" \( -name '*.h' -o -path "$1" -o ! -path 'src*' \) -newer "$stamp" -type f)" ]; then return; fi
+  if [ -e "$stamp" ]; then
+    # shellcheck disable=SC2046  # a list of files
+    changed=$(find "$1" $(sources_of "$1") .clang-tidy "$0" -newer "$stamp" && find src -name '*.h' -newer "$stamp")
+    if [ -z "$changed" ]; then return; fi
+  fi
   touch "$stamp.new"
   # -w: the compiler's warnings are the compiler's work
   if text=$("$(tool clang-tidy)" -p "$build" --quiet --extra-arg=-w "$1" 2>&1); then
