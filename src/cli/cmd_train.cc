@@ -289,7 +289,7 @@ void add_train_command(CLI::App& app) {
   CLI::Option* fresh = command->add_flag("--fresh", args->fresh, "start anew: what the run folder has is moved to its folder previous_N");
   command->add_option("--skip", args->skip, "steps whose batches are passed over: 12,57; checkpoints remember them")
       ->delimiter(',')
-      ->expected(1)
+      ->allow_extra_args(false)
       ->check(within(int64_t{1}, int64_t{1} << 56))
       ->type_name("STEPS");
   command->add_option("--before", args->before, "go back to the newest verified checkpoint before this step; later ones are set aside")

@@ -185,7 +185,7 @@ class RunningAttempt {
 
   void tear_down() {
     if (end_.failure.kind == FailureCause::finished) wait_for_starter(kStarterEnd);
-    end_.end = agents_.end(setup_.job, 0);
+    end_.end = agents_.end(setup_.run, 0);  // with what an agent that is gone could not end
     wait_for_starter(kStarterEnd);
     starter_.end();
     setup_.show(output_.pass(starter_.read_errors()));

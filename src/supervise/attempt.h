@@ -21,6 +21,7 @@ struct AttemptSetup {
   const Config& config;
   RankCommand command;
   Starter starter = Starter::mpirun;
+  std::string run;  // what the names of all jobs of this run begin with
   std::string job;  // folder of the rings
   int ranks = 1;
   std::function<int()> asked;                    // the signal that wants the launcher to end; 0: none

@@ -197,6 +197,7 @@ class Launcher {
         .config = config_,
         .command = {.train = train_words(), .hosts = mesh.hosts, .variables = variables, .grace_s = config_.checkpoint.grace_s},
         .starter = starter_of(config_.launch, mesh.hosts, setup_.in_slurm_job),
+        .run = run_prefix(config_.run.dir),
         .job = job,
         .ranks = mesh.ranks(),
         .asked = [this] { return signals_.asked(); },
@@ -211,6 +212,7 @@ class Launcher {
                       .from = history_.empty() ? 0 : history_.back().saved});
     if (attempts_ == 1 || mesh.words != mesh_words_) setup_.say(mesh.words);
     mesh_words_ = mesh.words;
+    if (attempts_ > 1) agents_.end(run_prefix(config_.run.dir), 0);  // on hosts that were out of reach when the last attempt ended
     agents_.watch(names_of(mesh.hosts), job, static_cast<double>(config_.checkpoint.grace_s));
     AttemptEnd end = run_attempt(one, agents_);
     if (end.started) fresh_ = false, before_ = 0;
