@@ -23,10 +23,12 @@ std::string_view name_of(FailureKind kind);
 // A step whose numbers went wrong.
 class FailedStep : public NumericalError {
  public:
-  FailedStep(FailureKind kind_, int64_t step_, const std::string& text) : NumericalError(text), kind(kind_), step(step_) {}
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  FailedStep(FailureKind kind_, int64_t step_, const std::string& text, double loss_ = kUnknown, double grad_norm_ = kUnknown)
+      : NumericalError(text), kind(kind_), step(step_), loss(loss_), grad_norm(grad_norm_) {}
   FailureKind kind;
   int64_t step;
-  double loss = std::numeric_limits<double>::quiet_NaN(), grad_norm = loss;  // where they are known
+  double loss, grad_norm;  // where they are known
 };
 
 struct FailureWord {

@@ -31,11 +31,12 @@ KnownProduct::KnownProduct(int64_t size, uint64_t seed)
       c_(static_cast<size_t>(kRowsA * kRowsB)) {
   constexpr int64_t kMost = int64_t{1} << 19;  // 16 times it are 2^23
   HLAT_CHECK(size > 0 && size % kPeriod == 0 && size <= kMost, "a known product of size {}", size);
+  const int64_t periods = size / kPeriod;
   for (int64_t i = 0; i < kRowsA; ++i)
     for (int64_t j = 0; j < kRowsB; ++j) {
       int64_t sum = 0;
       for (int64_t q = 0; q < kPeriod; ++q) sum += f_[static_cast<size_t>(i * kPeriod + q)] * g_[static_cast<size_t>(j * kPeriod + q)];
-      c_[static_cast<size_t>(i * kRowsB + j)] = static_cast<float>(sum * (size / kPeriod));
+      c_[static_cast<size_t>(i * kRowsB + j)] = static_cast<float>(sum * periods);
     }
 }
 

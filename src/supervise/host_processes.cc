@@ -1,11 +1,11 @@
 #include "supervise/host_processes.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <set>
 #include <thread>

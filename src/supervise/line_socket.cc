@@ -118,16 +118,9 @@ std::vector<std::string> LineSocket::receive() {
   std::array<char, 65536> buffer{};
   while (!closed_) {
     const ssize_t got = ::recv(fd_, buffer.data(), buffer.size(), 0);
-    if (got > 0) {
-      in_.append(buffer.data(), static_cast<size_t>(got));
-      if (in_.size() > kLongestLine) closed_ = true;
-    } else if (got == 0) {
-      closed_ = true;
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      break;
-    } else if (errno != EINTR) {
-      closed_ = true;
-    }
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (got > 0) in_.append(buffer.data(), static_cast<size_t>(got));
+    closed_ = got == 0 || (got < 0 && errno != EINTR) || in_.size() > kLongestLine;
   }
   std::vector<std::string> lines;
   size_t begin = 0;

@@ -234,16 +234,13 @@ void TrainStep::check_finite(int64_t step, double loss, double grad_sq, bool upd
   const bool elsewhere = names.empty() && !std::isfinite(grad_sq);
   // Finite gradients have made a finite clipping factor, and the update was done.
   const int64_t weights_of = updated && std::isfinite(grad_sq) ? step : step - 1;
-  FailedStep failed(FailureKind::non_finite, step,
-                    fmt::format("at step {} {} ({}); the weights are those of step {}", step,
-                                std::isfinite(loss) ? "a gradient is not finite" : fmt::format("the loss is {}", loss),
-                                !names.empty() ? "gradient of " + bad
-                                : elsewhere    ? "the gradients of this rank are finite, those of another are not"
-                                               : "all gradients are finite",
-                                weights_of));
-  failed.loss = loss;
-  failed.grad_norm = std::sqrt(grad_sq);
-  throw failed;
+  const std::string text = fmt::format("at step {} {} ({}); the weights are those of step {}", step,
+                                       std::isfinite(loss) ? "a gradient is not finite" : fmt::format("the loss is {}", loss),
+                                       !names.empty() ? "gradient of " + bad
+                                       : elsewhere    ? "the gradients of this rank are finite, those of another are not"
+                                                      : "all gradients are finite",
+                                       weights_of);
+  throw FailedStep(FailureKind::non_finite, step, text, loss, std::sqrt(grad_sq));
 }
 
 }  // namespace hlat
