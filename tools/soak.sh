@@ -25,9 +25,9 @@ run calm "$@"
 echo "calm run: $(grep -c . "$work/calm/metrics.jsonl") steps"
 run soak fault.every_s="${EVERY_S:-30}" fault.seed="$seed" "$@" || { tail -20 "$work/soak.out"; exit 1; }
 echo "faults planted:"
-sed -n 's/.*"kind":"\([a-z_]*\)".*/\1/p' "$work/soak/faults.jsonl" | sort | uniq -c
+sed -n 's/^.*"fault" *: *"\([a-z_]*\).*$/\1/p' "$work/soak/faults.jsonl" | sort | uniq -c
 grep '^hlat launch:' "$work/soak.out" | tail -2
-"$hlat" ckpt diff "$work/soak" "$work/calm" | tail -3
+"$hlat" ckpt diff "$work/soak" "$work/calm" | grep -i tensor | head -3
 status=0
 "$hlat" ckpt diff --exit-code "$work/soak" "$work/calm" >/dev/null || status=1
 if [ "$(left)" -gt "$before" ] || pgrep -f "$work" >/dev/null; then
