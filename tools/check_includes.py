@@ -18,7 +18,7 @@ import tempfile
 # From the bottom up. Modules of one layer do not know each other.
 LAYERS = [
     ["base"],
-    ["flight"],
+    ["flight", "trace"],
     ["config", "tensor"],
     ["ops", "comm"],
     ["backend/cpu", "backend/cuda", "backend/null", "parallel"],

@@ -206,7 +206,7 @@ void Comm::check_own(const Tensor& own, const Tensor& full, const Shares& shares
 
 // Whether data is to move. Only a null group may be given tensors without memory.
 bool Comm::moves(const Tensor& t) const {
-  if (!real()) return false;
+  if (!real()) return traces();
   HLAT_CHECK(t.data != nullptr || t.bytes() == 0, "{}: {} has no memory", where(), t.str());
   return !loses_;
 }

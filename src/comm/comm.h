@@ -130,6 +130,8 @@ class Comm {
   virtual Summation summation() const { return Summation::rank_order; }
   // False for a group without peers (null_comm.h): the front checks and counts, and moves nothing.
   virtual bool real() const { return true; }
+  // A null group whose bodies are called all the same, with tensors without memory: they write down what is asked of them.
+  virtual bool traces() const { return false; }
   // The same ranks for tensors in host memory: this group itself unless its tensors lie on a device.
   virtual Comm& host() { return *this; }
   // Makes the links that messages between neighbours need, on channel 0 from each rank to the next, on channel 1 to the one before,

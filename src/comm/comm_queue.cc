@@ -9,7 +9,7 @@ namespace hlat {
 CommQueue::CommQueue(Comm& comm)
     : comm_(comm),
       overlap_(comm.overlap()),
-      peers_(comm.size() > 1 && comm.real()),
+      peers_(comm.size() > 1 && (comm.real() || comm.traces())),
       threaded_(peers_ && !overlap_.on_stream()),
       exceptions_(std::uncaught_exceptions()) {
   if (!threaded_) return;

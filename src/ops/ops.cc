@@ -79,14 +79,35 @@ void Ops::collect_times() {
 }
 
 Ops::Timed Ops::count(OpKind kind, double flops, double bytes, const MatmulShape* shape) {
+  TracedOp op{.kind = static_cast<uint8_t>(kind), .dims = {}, .flops = flops, .bytes = bytes};
+  if (shape != nullptr) {
+    op.dtype = static_cast<uint8_t>(shape->a);
+    op.out = static_cast<uint8_t>(shape->c);
+    op.form = static_cast<uint8_t>((shape->trans_a ? 1 : 0) | (shape->trans_b ? 2 : 0) | (shape->accumulate ? 4 : 0));
+    op.dims = {shape->m, shape->n, shape->k};
+  }
+  return count(op, shape);
+}
+
+Ops::Timed Ops::count(OpKind kind, double flops, double bytes, const AttentionShape& shape, DType dtype) {
+  return count({.kind = static_cast<uint8_t>(kind),
+                .dtype = static_cast<uint8_t>(dtype),
+                .dims = {shape.batch * shape.heads, shape.seq, shape.head_dim},
+                .flops = flops,
+                .bytes = bytes},
+               nullptr);
+}
+
+Ops::Timed Ops::count(const TracedOp& op_call, const MatmulShape* shape) {
   const auto add = [&](OpCost& c) {
     ++c.calls;
-    c.flops += flops;
-    c.bytes += bytes;
+    c.flops += op_call.flops;
+    c.bytes += op_call.bytes;
     return &c;
   };
-  if (flight_ != nullptr) flight_->op(static_cast<uint8_t>(kind));
-  OpCost* op = add(cost_.op[static_cast<size_t>(kind)]);
+  if (flight_ != nullptr) flight_->op(op_call.kind);
+  if (trace_ != nullptr) trace_->op(op_call);
+  OpCost* op = add(cost_.op[op_call.kind]);
   if (!timing_) return {this, nullptr, nullptr};
   return {this, op, shape == nullptr ? nullptr : add(cost_.matmuls[label(*shape)])};
 }
@@ -236,7 +257,8 @@ void Ops::attention(Tensor out, Tensor lse, Tensor qkv, AttentionShape s) {
   check({"attention", "out"}, out, {s.tokens(), s.out_width()}, qkv.dtype);
   check({"attention", "lse"}, lse, {s.batch, s.heads, s.seq}, stat_type(qkv.dtype));
   HLAT_CHECK(!same_data(out, qkv), "attention: out {} is qkv", out.str());
-  const Timed timed = count(OpKind::attention, 4 * static_cast<double>(s.head_dim) * causal_pairs(s), bytes_of({out, lse, qkv}));
+  const Timed timed =
+      count(OpKind::attention, 4 * static_cast<double>(s.head_dim) * causal_pairs(s), bytes_of({out, lse, qkv}), s, qkv.dtype);
   const Scope scope(temp_);
   do_attention(out, lse, qkv, s, scratch(attention_scratch(s, qkv.dtype, false), OpKind::attention));
 }
@@ -251,7 +273,7 @@ void Ops::attention_bwd(Tensor dqkv, Tensor dout, Tensor out, Tensor lse, Tensor
   const bool inverse = rope.defined();
   if (inverse) check_rope("attention_bwd", rope, qkv, s);
   const Timed timed = count(OpKind::attention_bwd, 10 * static_cast<double>(s.head_dim) * causal_pairs(s) + (inverse ? 3 * rotated(s) : 0),
-                            bytes_of({dqkv, dout, out, lse, qkv}) + (inverse ? rope_bytes(rope, s) : 0));
+                            bytes_of({dqkv, dout, out, lse, qkv}) + (inverse ? rope_bytes(rope, s) : 0), s, qkv.dtype);
   const Scope scope(temp_);
   const Tensor space = scratch(attention_scratch(s, qkv.dtype, true), OpKind::attention_bwd);
   if (inverse)

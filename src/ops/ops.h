@@ -20,6 +20,7 @@
 #include "ops/rope_frequencies.h"
 #include "tensor/region.h"
 #include "tensor/tensor.h"
+#include "trace/step_trace.h"
 
 namespace hlat {
 
@@ -204,6 +205,7 @@ class Ops {
   void set_timing(bool on) { timing_ = on; }
   bool timing() const { return timing_; }
   void record_to(FlightRecorder& flight) { flight_ = &flight; }  // every op from now on; it must outlive this
+  void trace_to(StepTrace& trace) { trace_ = &trace; }           // likewise
   void collect_times();
 
   // Bytes of scratch an op needs beyond its arguments, a pure function of shape (and of this machine's backend).
@@ -282,11 +284,14 @@ class Ops {
   };
 
   [[nodiscard]] Timed count(OpKind kind, double flops, double bytes, const MatmulShape* shape = nullptr);
+  [[nodiscard]] Timed count(OpKind kind, double flops, double bytes, const AttentionShape& shape, DType dtype);
+  [[nodiscard]] Timed count(const TracedOp& op, const MatmulShape* shape);
   void empty_product(Tensor c, bool accumulate);
   Tensor scratch(size_t bytes, OpKind kind);  // undefined when bytes is 0
 
   Region& temp_;
   FlightRecorder* flight_ = nullptr;
+  StepTrace* trace_ = nullptr;
   Cost cost_;
   bool timing_ = false;
   std::vector<Span> spans_;

@@ -13,7 +13,22 @@
 
 namespace hlat {
 
-RankPlan dry_run(const Config& config, const PlanTarget& target, int rank) {
+namespace {
+
+// Groups are traced before the step is made: it asks them how they overlap with computation.
+void run_step(const Mesh& mesh, PlacedModel& model, StepTrace* trace) {
+  if (trace != nullptr) {
+    for (size_t axis = 0; axis < kAxes; ++axis) dynamic_cast<NullComm&>(*mesh.comms()[axis]).trace_to(*trace, static_cast<uint8_t>(axis));
+    model.ops().trace_to(*trace);
+  }
+  TrainStep step(model.executor());
+  if (trace != nullptr) step.trace_to(*trace);
+  step.run(1, 0.0, nullptr, false);
+}
+
+}  // namespace
+
+RankPlan dry_run(const Config& config, const PlanTarget& target, int rank, StepTrace* trace) {
   const Mesh mesh(config, rank, [&](const AxisGroup& g) { return std::make_unique<NullComm>(g.rank, g.size, g.name, target.transport); });
   NullBackend backend(target.scratch_model);
   PlacedModel model(config, precision_of(config.train.precision), mesh, backend, nullptr, target.use);
@@ -26,7 +41,7 @@ RankPlan dry_run(const Config& config, const PlanTarget& target, int rank) {
   model.ops().reset_cost();
   mesh.reset_traffic();
   if (trains)
-    TrainStep(model.executor()).run(1, 0.0, nullptr, false);
+    run_step(mesh, model, trace);
   else if (cached)
     cached->rehearse_scoring();
   else

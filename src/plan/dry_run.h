@@ -4,6 +4,7 @@
 
 #include "comm/transport.h"
 #include "model/rank_plan.h"
+#include "trace/step_trace.h"
 
 namespace hlat {
 
@@ -15,8 +16,8 @@ struct PlanTarget {
   bool cached = false;                    // an evaluation with a cache of keys and values (model/kv_passes.h), as tasks and generation have
 };
 
-// Of the given rank of the config's mesh; parallel.dp must be known.
-RankPlan dry_run(const Config& config, const PlanTarget& target, int rank = 0);
+// Of the given rank of the config's mesh; parallel.dp must be known. trace: all that a training step does is written there.
+RankPlan dry_run(const Config& config, const PlanTarget& target, int rank = 0, StepTrace* trace = nullptr);
 
 // The plans of one rank per pipeline stage. Rank 0 of tp never holds less than the others of its group, and dp ranks are
 // alike, so nothing is larger.

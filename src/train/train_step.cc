@@ -45,6 +45,7 @@ TrainStep::TrainStep(Executor& executor)
 
 void TrainStep::now(FlightAction action, int micro, int chunk) {
   if (flight_ != nullptr) flight_->action(action, micro, chunk);
+  if (trace_ != nullptr) trace_->action({.kind = static_cast<uint8_t>(action), .micro = micro, .chunk = chunk});
 }
 
 void TrainStep::load(const Action& a, BatchSource* source, StepResult& result) {

@@ -48,6 +48,7 @@ class TrainStep {
   void check_state(int64_t step);
 
   void record_to(FlightRecorder& flight) { flight_ = &flight; }  // what of a step is under way; it must outlive this
+  void trace_to(StepTrace& trace) { trace_ = &trace; }           // likewise
 
   // Faults that are planted in it; it must outlive this.
   void inject(fault::Injector& faults) {
@@ -97,6 +98,7 @@ class TrainStep {
   std::function<void(int)> before_update_;
   Gate gate_;
   FlightRecorder* flight_ = nullptr;
+  StepTrace* trace_ = nullptr;
   fault::Injector* faults_ = nullptr;
   bool ran_ = false;                                  // a whole schedule, op by op
   std::array<std::unique_ptr<Recording>, 2> graphs_;  // of a micro-batch: the first of a step, and one that adds to its gradients
