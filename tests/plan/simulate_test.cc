@@ -9,21 +9,10 @@
 #include "comm/comm.h"
 #include "comm/shares.h"
 #include "plan/dry_run.h"
+#include "plan/step_shapes.h"
 
 namespace hlat::test {
 namespace {
-
-// Ops take what the test says; links are endless unless it says more.
-class TestClock : public StepClock {
- public:
-  double flop_s = 1e-9, byte_s = 0;
-  double bandwidth = INFINITY, latency = 0;
-  int shared_cores = 0;
-  double op(const TracedOp& o) const override { return o.flops * flop_s + o.bytes * byte_s; }
-  double call(const TracedCall& c) const override { return latency + c.bytes / bandwidth; }
-  Transfer message(const TracedCall& c) const override { return {latency, c.bytes / bandwidth}; }
-  int cores() const override { return shared_cores; }
-};
 
 // Only products and attention cost, and those of the head nothing: all blocks are alike.
 class BlockClock final : public TestClock {
@@ -38,24 +27,6 @@ class BlockClock final : public TestClock {
  private:
   int64_t vocab_;
 };
-
-Config shape(int tp, int pp, int dp, int micros, int chunks = 1) {
-  Config c;
-  c.model.layers = 8;
-  c.model.hidden = 64;
-  c.model.heads = 8;
-  c.model.kv_heads = 4;
-  c.model.ffn = 96;
-  c.model.vocab = 257;
-  c.train.seq_len = 32;
-  c.train.micro_batch = 1;
-  c.train.global_batch = micros * dp;
-  c.parallel.tp = tp;
-  c.parallel.pp = pp;
-  c.parallel.dp = dp;
-  c.parallel.chunks = chunks;
-  return c;
-}
 
 struct Played {
   std::vector<StepTrace> traces;
@@ -80,7 +51,7 @@ Played play(const Config& config, const StepClock& clock, bool spans = false) {
 TEST(Simulate, OneRankTakesTheSumOfItsOps) {
   TestClock clock;
   clock.byte_s = 1e-10;
-  const Played p = play(shape(1, 1, 1, 3), clock);
+  const Played p = play(small_step(1, 1, 1, 3), clock);
   double expected = 0;
   for (int k = 0; k < kOpKinds; ++k) {
     const OpCost& c = p.plans[0].cost[static_cast<OpKind>(k)];
@@ -93,7 +64,7 @@ TEST(Simulate, OneRankTakesTheSumOfItsOps) {
 
 TEST(Simulate, TracingChangesNoPlan) {
   for (const auto& [tp, pp, dp] : {std::tuple{2, 2, 2}, {4, 1, 2}, {1, 4, 1}}) {
-    const Config c = shape(tp, pp, dp, 8);
+    const Config c = small_step(tp, pp, dp, 8);
     StepTrace trace;
     const RankPlan with = dry_run(c, {}, 0, &trace), without = dry_run(c, {}, 0);
     EXPECT_EQ(with.memory.total(), without.memory.total());
@@ -109,7 +80,7 @@ TEST(Simulate, BubblesAreThoseOfTheory) {
   for (const int pp : {2, 4})
     for (const int micros : {4, 8, 16})
       for (const int chunks : {1, 2}) {
-        const Config c = shape(1, pp, 1, micros, chunks);
+        const Config c = small_step(1, pp, 1, micros, chunks);
         const Played p = play(c, clock);
         const double pass = p.time.stages[0].computed() / micros;  // forward and backward of one micro-batch on one stage
         for (const StageTime& s : p.time.stages) EXPECT_NEAR(s.computed(), micros * pass, 1e-9 * micros * pass);
@@ -122,7 +93,7 @@ TEST(Simulate, BubblesAreThoseOfTheory) {
 // What the lists move is what the groups count: by axis, with the bytes that a collective of messages sends.
 TEST(Simulate, BytesAreTheTrafficOfTheDryRun) {
   for (const bool sequence : {false, true}) {
-    Config c = shape(4, 2, 2, 4);
+    Config c = small_step(4, 2, 2, 4);
     c.parallel.sequence = sequence;
     const Played p = play(c, TestClock());
     for (size_t s = 0; s < p.traces.size(); ++s) {
@@ -158,7 +129,7 @@ TEST(Simulate, MoreBandwidthNeverSlowsAPlan) {
       TestClock clock;
       clock.latency = 1e-6;
       clock.bandwidth = bandwidth;
-      const double now = play(shape(tp, pp, dp, 8, chunks), clock).time.seconds;
+      const double now = play(small_step(tp, pp, dp, 8, chunks), clock).time.seconds;
       EXPECT_LE(now, before * (1 + 1e-12)) << "tp " << tp << " pp " << pp << " dp " << dp << ", " << bandwidth;
       before = now;
     }
@@ -172,7 +143,7 @@ TEST(Simulate, TheAccountOfAStageSumsUp) {
   clock.bandwidth = 3e7;
   for (const int cores : {0, 2}) {
     clock.shared_cores = cores;
-    const Played p = play(shape(2, 2, 2, 8), clock, true);
+    const Played p = play(small_step(2, 2, 2, 8), clock, true);
     for (const StageTime& s : p.time.stages) {
       double sum = s.computed() + s.bubble + s.slowed;
       for (const double e : s.exposed) sum += e;
@@ -187,16 +158,16 @@ TEST(Simulate, TheAccountOfAStageSumsUp) {
 // Eight ranks on two cores take four times as long as on a core each, as long as all have something to do.
 TEST(Simulate, CoresAreShared) {
   TestClock clock;
-  const double alone = play(shape(1, 1, 8, 4), clock).time.seconds;
+  const double alone = play(small_step(1, 1, 8, 4), clock).time.seconds;
   clock.shared_cores = 2;
-  EXPECT_NEAR(play(shape(1, 1, 8, 4), clock).time.seconds, 4 * alone, 1e-9 * alone);
+  EXPECT_NEAR(play(small_step(1, 1, 8, 4), clock).time.seconds, 4 * alone, 1e-9 * alone);
 }
 
 // Sums over dp run overlapped with the backward: of a slow link only what is left at the end is waited for.
 TEST(Simulate, SumsOverDpOverlapWithTheBackward) {
   TestClock clock;
   clock.byte_s = 0;
-  Config c = shape(1, 1, 2, 1);
+  Config c = small_step(1, 1, 2, 1);
   c.model.hidden = 256;
   c.parallel.zero1 = false;
   c.parallel.bucket_mb = 1;
