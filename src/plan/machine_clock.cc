@@ -1,0 +1,134 @@
+#include "plan/machine_clock.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "comm/comm.h"
+#include "param/param_store.h"
+#include "plan/collective_time.h"
+
+namespace hlat {
+namespace {
+
+bool computes(OpKind kind) { return kind == OpKind::matmul || kind == OpKind::attention || kind == OpKind::attention_bwd; }
+
+std::string_view family_of(OpKind kind) {
+  if (kind == OpKind::matmul) return "products";
+  return computes(kind) ? "attention" : "other ops";
+}
+
+}  // namespace
+
+ClockLayout layout_of(const Config& config) {
+  ClockLayout l{.shape = mesh_shape(config.parallel), .compute = precision_of(config.train.precision).compute};
+  l.threads = static_cast<int>(config.device.threads);
+  for (int rank = 0; rank < l.shape.tp; ++rank)
+    l.kv_ranks =
+        std::max(l.kv_ranks, static_cast<int>(share_heads(config.model.heads, config.model.kv(), rank, l.shape.tp).kv_ranks.count));
+  return l;
+}
+
+MachineClock::MachineClock(const Machine& machine, const ClockLayout& layout) : machine_(machine), layout_(layout) {
+  for (int axis = 0; axis < kAxes; ++axis)
+    places_[static_cast<size_t>(axis)] = place_group(layout.shape, static_cast<Axis>(axis), machine.ranks_per_node, layout.kv_ranks);
+  crossing_ = crossing_messages(layout.shape, machine.ranks_per_node);
+  if (machine.cores == 0) return;
+  const int local = machine.ranks_per_node == 0 ? layout.shape.ranks() : std::min(machine.ranks_per_node, layout.shape.ranks());
+  threads_ = layout.threads > 0 ? layout.threads : std::max(1, machine.cores / local);
+  speed_ = static_cast<double>(threads_) / std::max(1, machine.threads);
+}
+
+const Figure& MachineClock::share_of(OpKind kind) const {
+  const Rates& r = machine_.rates;
+  return kind == OpKind::matmul ? r.matmul_share : computes(kind) ? r.attention_share : r.bandwidth_share;
+}
+
+double MachineClock::from_shares(const TracedOp& op) const {
+  const auto kind = static_cast<OpKind>(op.kind);
+  const double share = machine_.need(share_of(kind));
+  const double launch = machine_.rates.launch.value.value_or(0);
+  if (!computes(kind)) return launch + op.bytes / (share * machine_.need(machine_.memory_bandwidth));
+  const double arithmetic = op.flops / (share * machine_.need(machine_.peak(static_cast<DType>(op.dtype))));
+  // What moves more bytes than it computes is bound by them at best at full bandwidth.
+  const double moved = machine_.memory_bandwidth.known() ? op.bytes / *machine_.memory_bandwidth.value : 0;
+  return launch + std::max(arithmetic, moved);
+}
+
+MachineClock::Priced MachineClock::price(const TracedOp& op) const {
+  const auto kind = static_cast<OpKind>(op.kind);
+  const double work = computes(kind) ? op.flops : op.bytes;
+  if (work <= 0) return {machine_.rates.launch.value.value_or(0) / speed_, RateBasis::measured};
+  const std::optional<TableRate> found = table_rate(machine_.rates, op, layout_.compute);
+  if (!found) return {from_shares(op) / speed_, std::nullopt};
+  double seconds = std::max(work / found->rate, machine_.rates.launch.value.value_or(0));
+  if (computes(kind)) {
+    if (const Figure& peak = machine_.peak(static_cast<DType>(op.dtype)); peak.known()) seconds = std::max(seconds, op.flops / *peak.value);
+    // Host cores have caches that hold operands; a device's memory is where they lie.
+    if (machine_.cores == 0 && machine_.memory_bandwidth.known()) seconds = std::max(seconds, op.bytes / *machine_.memory_bandwidth.value);
+  }
+  return {seconds / speed_, found->basis};
+}
+
+double MachineClock::op(const TracedOp& op) const { return price(op).seconds; }
+
+double MachineClock::call(const TracedCall& call) const {
+  const auto kind = static_cast<CommKind>(call.kind);
+  const GroupPlace& g = places_[call.group];
+  return machine_.cores > 0 ? host_collective(machine_, kind, call.bytes, g) : device_collective(machine_, kind, call.bytes, g);
+}
+
+StepClock::Transfer MachineClock::message(const TracedCall& call) const {
+  const Links& l = machine_.links;
+  if (crossing_ == 0) return {.latency = l.node.latency.value.value_or(0), .seconds = call.bytes / machine_.need(l.node.bytes_per_s)};
+  return {.latency = l.network.latency.value.value_or(0), .seconds = call.bytes * crossing_ / machine_.need(l.network.bytes_per_s)};
+}
+
+std::vector<std::string> MachineClock::estimates(const std::vector<const StepTrace*>& traces) const {
+  std::map<std::pair<std::string_view, int>, double> seconds;  // by family and basis; -1: shares
+  std::set<OpKind> shared;
+  double total = 0;
+  bool calls = false, crosses = false;
+  for (const StepTrace* t : traces) {
+    for (const TraceEntry& e : t->entries()) {
+      if (e.kind != TraceKind::op) continue;
+      const TracedOp& o = t->ops()[e.index];
+      const Priced p = price(o);
+      const auto kind = static_cast<OpKind>(o.kind);
+      if (!p.basis) shared.insert(kind);
+      seconds[{family_of(kind), p.basis ? static_cast<int>(*p.basis) : -1}] += p.seconds;
+      total += p.seconds;
+    }
+    calls = calls || !t->calls().empty();
+    for (const TracedCall& c : t->calls()) crosses = crosses || places_[c.group].nodes > 1;
+  }
+  std::vector<std::string> lines;
+  const auto percent = [&](double s) { return total > 0 ? 100 * s / total : 0; };
+  for (const auto& [what, s] : seconds) {
+    const auto [family, basis] = what;
+    if (basis == static_cast<int>(RateBasis::other_form))
+      lines.push_back(fmt::format("{}, {:.1f} % of the time of ops: rates of other forms or outputs of the same type", family, percent(s)));
+    if (basis == static_cast<int>(RateBasis::other_type))
+      lines.push_back(fmt::format("{}, {:.1f} % of the time of ops: rates of the other type", family, percent(s)));
+    if (basis != -1) continue;
+    const auto kind = *std::find_if(shared.begin(), shared.end(), [&](OpKind k) { return family_of(k) == family; });
+    const Figure& f = share_of(kind);
+    lines.push_back(
+        fmt::format("{}, {:.1f} % of the time of ops: {} = {} ({}, {})", family, percent(s), f.key, *f.value, f.source, f.date));
+  }
+  const auto nothing = [&](const Figure& f, bool used) {
+    if (used && !f.known()) lines.push_back(fmt::format("{} is empty and counts as nothing: {}", f.key, f.meaning));
+  };
+  nothing(machine_.rates.launch, true);
+  nothing(machine_.step_overhead, true);
+  nothing(machine_.links.overlap_cost, calls && machine_.cores == 0);
+  nothing(machine_.links.node.latency, calls);
+  nothing(machine_.links.network.latency, crosses || crossing_ > 0);
+  if (speed_ != 1)
+    lines.push_back(fmt::format("rates are of {} threads a rank, this layout has {}: taken in proportion", machine_.threads, threads_));
+  return lines;
+}
+
+}  // namespace hlat
