@@ -10,7 +10,7 @@
 #include "cli/exit_code.h"
 #include "cli/on_ranks.h"
 #include "cli/print.h"
-#include "cli/table.h"
+#include "base/table.h"
 #include "cli/version.h"
 #include "runtime/backends.h"
 

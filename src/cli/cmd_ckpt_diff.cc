@@ -13,7 +13,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/print.h"
-#include "cli/table.h"
+#include "base/table.h"
 #include "cli/work_shown.h"
 
 namespace hlat {

@@ -16,7 +16,7 @@
 #include "cli/commands.h"
 #include "cli/health_shown.h"
 #include "cli/print.h"
-#include "cli/table.h"
+#include "base/table.h"
 #include "cli/work_shown.h"
 #include "config/nearest.h"
 

@@ -17,7 +17,7 @@
 #include "cli/commands.h"
 #include "cli/health_shown.h"
 #include "cli/print.h"
-#include "cli/table.h"
+#include "base/table.h"
 #include "cli/work_shown.h"
 
 namespace hlat {

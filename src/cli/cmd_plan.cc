@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/config_args.h"
 #include "cli/config_warnings.h"
+#include "cli/plan_machine.h"
 #include "cli/print.h"
 #include "config/nearest.h"
 #include "config/resolve.h"
@@ -31,6 +32,7 @@ struct PlanArgs {
   int rank = -1;      // -1: one of each pipeline stage
   bool eval = false;
   bool json = false;
+  MachineArgs machine;
 };
 
 // A device that a plan can be compared with, by name.
@@ -64,6 +66,9 @@ Config resolved(const Config& config, int64_t ranks) {
 }
 
 void run_plan(const PlanArgs& args) {
+  if (!args.machine.machine.empty()) return plan_on_machine(args.config.load().config, args.machine, args.ranks, args.json);
+  if (args.machine.search || !args.machine.timeline.empty() || !args.machine.out.empty())
+    throw UsageError("--search, --out and --timeline need --machine: times are those of a machine model");
   Config config = resolved(args.config.load().config, args.ranks);
   const int ranks = mesh_shape(config.parallel).ranks();
   if (args.rank >= ranks) throw UsageError(fmt::format("--rank {}: the mesh has ranks 0 to {}", args.rank, ranks - 1));
@@ -99,7 +104,7 @@ void run_plan(const PlanArgs& args) {
 
 void add_plan_command(CLI::App& app) {
   const auto args = std::make_shared<PlanArgs>();
-  CLI::App* command = app.add_subcommand("plan", "memory, FLOPs and whether it fits, without running");
+  CLI::App* command = app.add_subcommand("plan", "memory, FLOPs, time and the best layout, without running");
   add_config_args(*command, args->config, "hlat plan --config configs/hlat-7b.yaml --device h100 train.recompute=full");
   command->add_option("--device", args->device, "compare with a known device instead of this machine: h200, h100, ...")->type_name("NAME");
   command->add_option("--ranks", args->ranks, "plan for this many ranks, with parallel.dp to match")
@@ -110,6 +115,7 @@ void add_plan_command(CLI::App& app) {
       ->type_name("R");
   command->add_flag("--eval", args->eval, "plan an evaluation, with weights alone, instead of a training step");
   command->add_flag("--json", args->json, "print one JSON object");
+  add_machine_args(*command, args->machine);
   command->callback([args] { run_plan(*args); });
 }
 

@@ -9,7 +9,7 @@
 #include "cli/commands.h"
 #include "cli/goodput_shown.h"
 #include "cli/print.h"
-#include "cli/table.h"
+#include "base/table.h"
 #include "record/run_overview.h"
 
 namespace hlat {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/eval_table.h"
-#include "cli/table.h"
+#include "base/table.h"
 
 namespace hlat {
 

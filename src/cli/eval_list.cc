@@ -5,7 +5,7 @@
 
 #include "base/json_text.h"
 #include "cli/print.h"
-#include "cli/table.h"
+#include "base/table.h"
 #include "task/library.h"
 
 namespace hlat {

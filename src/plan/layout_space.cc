@@ -12,6 +12,8 @@ namespace hlat {
 
 namespace {
 
+constexpr int64_t kMostChunks = 8;  // more make messages of next to nothing
+
 std::vector<int64_t> divisors(int64_t n, int64_t most) {
   std::vector<int64_t> out;
   for (int64_t d = 1; d <= std::min(n, most); ++d)
@@ -102,7 +104,8 @@ class Neighbours {
       add("recompute " + r.str(), c);
     }
     for (const int64_t chunks : {from_.parallel.chunks + 1, from_.parallel.chunks - 1, from_.parallel.chunks * 2}) {
-      if (chunks < 1 || (chunks > 1 && from_.parallel.pp == 1) || chunks * from_.parallel.pp > from_.model.layers) continue;
+      if (chunks < 1 || chunks > kMostChunks || (chunks > 1 && from_.parallel.pp == 1) || chunks * from_.parallel.pp > from_.model.layers)
+        continue;
       Config c = from_;
       c.parallel.chunks = chunks;
       c.parallel.cuts.clear();

@@ -100,6 +100,7 @@ struct Machine {
   int ranks_per_node = 1;     // 0: any number (host cores)
   int cores = 0;              // above 0: ranks are processes that share the cores of a host
   int threads = 1;            // of a rank, that the rates were measured with
+  int capability = 0;         // of an NVIDIA GPU: 90 for sm_90, whose scratch a plan then has; 0: none
 
   Figure memory{"memory", Unit::bytes, "the memory that a program can get, per rank"};
   Figure host_memory{"host_memory", Unit::bytes, "the memory of the node's host"};

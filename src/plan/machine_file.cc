@@ -41,6 +41,7 @@ class MachineReader {
     m.cores = count(root_, "cores", 0);
     m.ranks_per_node = count(root_, "ranks_per_node", m.cores > 0 ? 0 : 1);
     m.threads = count(root_, "threads", 1);
+    m.capability = count(root_, "capability", 0);
     if (m.ranks_per_node == 0 && m.cores == 0)
       root_.problem("ranks_per_node", "ranks_per_node = 0: any number of ranks is for a host whose `cores` they share");
     read_figures(m);

@@ -76,8 +76,9 @@ std::string prices_text(const Machine& m) {
 }  // namespace
 
 std::string machine_text(const Machine& m) {
-  std::string s = fmt::format("name: {}\ntitle: {}\ndevice: {}\nranks_per_node: {}\ncores: {}\nthreads: {}\n", yaml_text(m.name),
-                              yaml_text(m.title), yaml_text(m.device), m.ranks_per_node, m.cores, m.threads);
+  std::string s =
+      fmt::format("name: {}\ntitle: {}\ndevice: {}\nranks_per_node: {}\ncores: {}\nthreads: {}\ncapability: {}\n", yaml_text(m.name),
+                  yaml_text(m.title), yaml_text(m.device), m.ranks_per_node, m.cores, m.threads, m.capability);
   std::vector<std::string> open;  // sections of the figure before
   for (const Figure* f : figures_of(m)) {
     std::vector<std::string> parts = split_key(f->key);

@@ -16,9 +16,8 @@ namespace hlat {
 
 namespace {
 
-constexpr double kHopeless = 1.3;  // times the slowest layout that is shown: its compute alone takes longer
-constexpr size_t kImproved = 3;    // layouts that are improved one choice at a time
-constexpr int kRounds = 8;         // of improvement, at most
+constexpr size_t kImproved = 3;  // layouts that are improved one choice at a time
+constexpr int kRounds = 8;       // of improvement, at most
 
 int64_t micros_of_step(const Config& c) { return c.train.global_batch / (c.train.micro_batch * c.parallel.dp); }
 
@@ -78,6 +77,25 @@ EndStages look_at_ends(const Config& config, const SearchTarget& target, const S
   return out;
 }
 
+ScoredLayout score_ends(const Config& config, const SearchTarget& target, const StepClock& clock, const EndStages& ends) {
+  ScoredLayout out{.config = config, .bytes = ends.bytes, .needed = ends.needed};
+  if (!ends.fits) return out;
+  out.plan = time_plan(config, target.plan, clock);
+  out.fits = true;
+  for (const RankPlan& p : out.plan.stages) {
+    out.fits = out.fits && target.fit.fits(config, p);
+    out.bytes = std::max(out.bytes, p.memory.total());
+    out.needed = std::max(out.needed, target.fit.needed(config, p));
+  }
+  return out;
+}
+
+// Whether they differ in nothing but the tokens whose logits exist at a time, which next to no time depends on.
+bool alike(const Config& a, Config b) {
+  b.train.loss_chunk = a.train.loss_chunk;
+  return a == b;
+}
+
 class LayoutSearch {
  public:
   LayoutSearch(const Config& config, const SearchTarget& target) : config_(config), target_(target) {}
@@ -129,9 +147,9 @@ class LayoutSearch {
           out_.smallest = {.config = c, .fits = false, .bytes = ends.bytes, .needed = ends.needed};
         return false;
       }
-      if (ends.compute_s > kHopeless * slowest_shown()) return true;
+      if (ends.compute_s > slowest_shown()) return true;  // its computing alone takes longer
     }
-    keep(score_layout(c, target_));
+    keep(score_ends(c, target_, *clock, ends));
     return true;
   }
 
@@ -146,8 +164,12 @@ class LayoutSearch {
       ++out_.too_large;
       return;
     }
-    for (const ScoredLayout& b : out_.best)
-      if (b.config == layout.config) return;
+    for (auto b = out_.best.begin(); b != out_.best.end(); ++b) {
+      if (!alike(b->config, layout.config)) continue;
+      if (b->seconds() <= layout.seconds()) return;
+      out_.best.erase(b);
+      break;
+    }
     const auto place = std::upper_bound(out_.best.begin(), out_.best.end(), layout,
                                         [](const ScoredLayout& a, const ScoredLayout& b) { return a.seconds() < b.seconds(); });
     out_.best.insert(place, std::move(layout));
@@ -217,19 +239,7 @@ class LayoutSearch {
 
 ScoredLayout score_layout(const Config& config, const SearchTarget& target) {
   const auto clock = target.clock(config);
-  ScoredLayout out{.config = config};
-  const EndStages ends = look_at_ends(config, target, *clock);
-  out.bytes = ends.bytes;
-  out.needed = ends.needed;
-  if (!ends.fits) return out;
-  out.plan = time_plan(config, target.plan, *clock);
-  out.fits = true;
-  for (const RankPlan& p : out.plan.stages) {
-    out.fits = out.fits && target.fit.fits(config, p);
-    out.bytes = std::max(out.bytes, p.memory.total());
-    out.needed = std::max(out.needed, target.fit.needed(config, p));
-  }
-  return out;
+  return score_ends(config, target, *clock, look_at_ends(config, target, *clock));
 }
 
 // Where the time went that the winner does not spend: the largest of the differences on the stages that compute most.

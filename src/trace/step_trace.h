@@ -4,12 +4,18 @@
 #pragma once
 
 #include <array>
-#include <compare>
+#include <bit>
 #include <cstdint>
-#include <map>
+#include <unordered_map>
 #include <vector>
 
 namespace hlat {
+
+inline size_t trace_hash(std::array<int64_t, 3> parts) {
+  uint64_t h = 0;
+  for (const int64_t p : parts) h = (h ^ static_cast<uint64_t>(p)) * 0x9e3779b97f4a7c15 ^ h >> 29;
+  return h ^ h >> 32;
+}
 
 struct TracedOp {
   uint8_t kind = 0;             // OpKind
@@ -17,7 +23,8 @@ struct TracedOp {
   uint8_t form = 0;             // of a product: 1 a transposed, 2 b transposed, 4 added to what is there
   std::array<int64_t, 3> dims;  // of a product: m, n, k; of an attention: heads x sequences, tokens, head size; else 0
   double flops = 0, bytes = 0;
-  auto operator<=>(const TracedOp&) const = default;
+  bool operator==(const TracedOp&) const = default;
+  size_t hash() const { return trace_hash({kind, dims[0] + 31 * dims[1] + 1009 * dims[2], std::bit_cast<int64_t>(bytes)}); }
 };
 
 struct TracedCall {
@@ -26,7 +33,8 @@ struct TracedCall {
   int peer = -1;      // of a message, in the group; of a broadcast the root
   int tag = -1;       // of a message
   double bytes = 0;   // of the whole tensor
-  auto operator<=>(const TracedCall&) const = default;
+  bool operator==(const TracedCall&) const = default;
+  size_t hash() const { return trace_hash({group * 16 + kind, peer * 4096 + tag, std::bit_cast<int64_t>(bytes)}); }
 };
 
 enum class TraceKind : uint8_t {
@@ -48,7 +56,8 @@ struct TraceEntry {
 struct TracedAction {
   uint8_t kind = 0;  // FlightAction
   int micro = 0, chunk = 0;
-  auto operator<=>(const TracedAction&) const = default;
+  bool operator==(const TracedAction&) const = default;
+  size_t hash() const { return trace_hash({kind, micro, chunk}); }
 };
 
 class StepTrace {
@@ -74,8 +83,11 @@ class StepTrace {
  private:
   template <class Line>
   struct Table {
+    struct Hash {
+      size_t operator()(const Line& line) const { return line.hash(); }
+    };
     std::vector<Line> lines;
-    std::map<Line, uint32_t> places;
+    std::unordered_map<Line, uint32_t, Hash> places;
     uint32_t of(const Line& line) {
       const auto [it, fresh] = places.try_emplace(line, static_cast<uint32_t>(lines.size()));
       if (fresh) lines.push_back(line);

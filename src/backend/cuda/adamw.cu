@@ -4,6 +4,7 @@
 // then over the blocks (reduce.cuh).
 #include "backend/cuda/noise.cuh"
 #include "backend/cuda/reduce.cuh"
+#include "ops/gpu_scratch.h"
 
 namespace hlat {
 
@@ -198,7 +199,7 @@ void run_batch(std::span<const AdamwItem> items, double* parts, cudaStream_t str
   for (size_t i = 0; i < items.size(); ++i) {
     args.item[i] = item_of(items[i].tensors, items[i].scalars);
     fold.out[i] = items[i].tensors.weight_sq.as<double>();
-    args.first[i + 1] = fold.first[i + 1] = args.first[i] + static_cast<int>(update_parts(args.item[i].n));
+    args.first[i + 1] = fold.first[i + 1] = args.first[i] + static_cast<int>(gpu_update_parts(args.item[i].n));
   }
   const bool stochastic = s.rounding == Rounding::stochastic;
   with_type(t.weight.dtype, [&](auto w) {

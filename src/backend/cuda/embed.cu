@@ -3,12 +3,13 @@
 // segments are then added in order. A frequent token is thus not one long walk; a bf16 table is rounded once per call.
 #include "backend/cuda/device.cuh"
 #include "backend/cuda/embed_sort.h"
+#include "ops/gpu_scratch.h"
 
 namespace hlat {
 
 namespace {
 
-constexpr int64_t kSegment = 32;
+constexpr int64_t kSegment = kGpuEmbedSegment;
 
 // W: what is copied at a time; words: of W in a row.
 template <class W>
@@ -120,15 +121,7 @@ __global__ void embed_join_kernel(G* dtable, const Sorted s) {
   add_to(dtable + int64_t{row} * s.width + column, sum);
 }
 
-// The parts of embed_bwd's scratch.
-struct Scratch {
-  size_t sort_bytes, keys, partials, total;
-  Scratch(int64_t n, int64_t width)
-      : sort_bytes(ceil_div(static_cast<int64_t>(sort_scratch(n)), 256) * 256),
-        keys(static_cast<size_t>(ceil_div(n, 64) * 64) * sizeof(uint32_t)),
-        partials(static_cast<size_t>(ceil_div(n, kSegment) * width) * sizeof(float)),
-        total(sort_bytes + 4 * keys + 2 * partials) {}
-};
+GpuEmbedScratch scratch_parts(int64_t n, int64_t width) { return {n, width, sort_scratch(n)}; }
 
 }  // namespace
 
@@ -148,12 +141,12 @@ void CudaOps::do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) {
     run(uint32_t{});
 }
 
-size_t CudaOps::embed_bwd_scratch(int64_t tokens, int64_t width) const { return tokens == 0 ? 0 : Scratch(tokens, width).total; }
+size_t CudaOps::embed_bwd_scratch(int64_t tokens, int64_t width) const { return tokens == 0 ? 0 : scratch_parts(tokens, width).total; }
 
 void CudaOps::do_embed_bwd(Tensor dtable, Tensor ids, Tensor dy, int64_t first, Tensor scratch) {
   const int64_t n = dy.dim(0), width = dy.dim(1), vocab = dtable.dim(0), segments = ceil_div(n, kSegment);
   if (dy.numel() == 0 || vocab == 0) return;
-  const Scratch parts(n, width);
+  const GpuEmbedScratch parts = scratch_parts(n, width);
   auto* sort = scratch.as<std::byte>();
   std::byte* keys = sort + parts.sort_bytes;
   const auto key = [&](size_t i) { return reinterpret_cast<uint32_t*>(keys + i * parts.keys); };

@@ -1,8 +1,9 @@
 // RMSNorm, one block per row (rows that fit into one warp: norm_rows.cuh): y = x r w with r = 1 / sqrt(mean(x^2) + eps). Backward, with g =
 // dy w and c = mean(g x) r^2: dx = r (g - x c), dw = sum over rows of dy x r. A thread keeps its first kKeep pieces of a row in registers
-// between the two passes and reads what is beyond again. dw: each block sums its rows into a row of its own in scratch, then norm_parts
+// between the two passes and reads what is beyond again. dw: each block sums its rows into a row of its own in scratch, then gpu_norm_parts
 // rows are added in a fixed order.
 #include "backend/cuda/norm_rows.cuh"
+#include "ops/gpu_scratch.h"
 
 namespace hlat {
 
@@ -10,9 +11,6 @@ namespace {
 
 constexpr int kKeep = 2;
 constexpr unsigned kBwdBlock = 512;  // a thread of the backward has too many registers for larger blocks
-
-// Blocks of the backward: four for each multiprocessor of a large GPU, eight of the smaller blocks that narrower rows have.
-int64_t norm_parts(int64_t rows, int64_t width) { return std::clamp<int64_t>(rows / 4, 1, 1024 < width && width <= 2048 ? 1056 : 528); }
 
 // Add: x + delta is rounded to T, stored to sum, and normalized from there.
 template <class T, int N, bool Add>
@@ -176,9 +174,7 @@ __global__ void rmsnorm_dw_kernel(G* dw, const float* parts, int64_t count, int6
 
 }  // namespace
 
-size_t CudaOps::rmsnorm_bwd_scratch(int64_t rows, int64_t width) const {
-  return static_cast<size_t>(norm_parts(rows, width) * width) * sizeof(float);
-}
+size_t CudaOps::rmsnorm_bwd_scratch(int64_t rows, int64_t width) const { return gpu_rmsnorm_bwd_scratch(rows, width); }
 
 namespace {
 
@@ -214,7 +210,7 @@ void CudaOps::do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor
 }
 
 void CudaOps::do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args, Tensor scratch) {
-  const int64_t rows = x.dim(0), width = x.dim(1), parts = norm_parts(rows, width);
+  const int64_t rows = x.dim(0), width = x.dim(1), parts = gpu_norm_parts(rows, width);
   if (width == 0) return;
   with_type(x.dtype, [&](auto t) {
     using T = decltype(t);

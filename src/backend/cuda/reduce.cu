@@ -2,6 +2,7 @@
 // leaves its part in scratch, one block adds the parts. The number of parts follows from n alone, so a sum does not depend on what
 // else is in the same launch.
 #include "backend/cuda/reduce.cuh"
+#include "ops/gpu_scratch.h"
 
 namespace hlat {
 
@@ -145,7 +146,7 @@ __global__ void fold_kernel(const __grid_constant__ Fold fold) {
 
 void fold_parts(const Fold& fold, cudaStream_t stream) { launch(fold_kernel, grid_of(fold.count, 1), kBlock, stream, fold); }
 
-size_t CudaOps::reduce_scratch(int64_t elements) const { return static_cast<size_t>(update_parts(elements)) * sizeof(double); }
+size_t CudaOps::reduce_scratch(int64_t elements) const { return gpu_reduce_scratch(elements); }
 
 namespace {
 

@@ -8,8 +8,6 @@ namespace hlat {
 
 // Blocks of the first pass: one per 2048 elements, up to eight for each multiprocessor of a large GPU.
 inline int64_t reduce_parts(int64_t elements) { return std::clamp<int64_t>(ceil_div(elements, 2048), 1, 1056); }
-// Of an update: reads and writes mix best when blocks are short.
-inline int64_t update_parts(int64_t elements) { return std::clamp<int64_t>(ceil_div(elements, 2048), 1, 16896); }
 
 constexpr int kBatch = 32;  // tensors of one launch: what fits into the arguments of a kernel
 

@@ -26,10 +26,6 @@ struct OwnAttention {
   float* delta;  // scratch, (B, H, T): dout . out
 };
 
-inline size_t own_attention_scratch(int64_t batch, int64_t seq, int64_t heads, bool backward) {
-  return backward ? static_cast<size_t>(batch * seq * heads) * sizeof(float) : 0;
-}
-
 cudaError_t own_attention(cudaStream_t stream, const OwnAttention& x);
 cudaError_t own_attention_bwd(cudaStream_t stream, const OwnAttention& x);
 

@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/attention_shared.h"
+
 namespace hlat {
 
 struct CacheAttention {
@@ -25,10 +27,7 @@ struct CacheAttention {
 };
 
 inline constexpr int64_t kCacheAttentionMaxHead = 256;
-inline constexpr int kFewQueries = 8;  // of a segment, at most
 
-// Bytes of scratch.
-size_t cache_attention_parts(int64_t tokens, int64_t heads, int64_t head_dim, int64_t max_queries, int64_t max_keys);
 cudaError_t run_cache_attention(cudaStream_t stream, const CacheAttention& x);
 
 bool mma_cache_attention_takes(const CacheAttention& x);

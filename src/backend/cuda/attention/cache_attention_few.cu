@@ -17,14 +17,8 @@ using scan::Batch;
 using scan::Rows;
 using scan::Spread;
 
-constexpr int64_t kChunk = 256;  // keys; how a text is split follows from its length alone
 constexpr int kOthers = 4;       // queries of a block, of many
 constexpr int kWarps = 8;
-
-// Blocks that share the keys of a segment.
-int64_t chunks_of(int64_t tokens, int64_t max_queries, int64_t max_keys) {
-  return tokens <= kFewTokens && max_queries <= kFewQueries ? ceil_div(max_keys, kChunk) : 1;
-}
 
 struct Plan {
   CacheAttention call;
@@ -236,19 +230,14 @@ void start(cudaStream_t stream, const Plan& p) {
 
 }  // namespace
 
-size_t cache_attention_parts(int64_t tokens, int64_t heads, int64_t head_dim, int64_t max_queries, int64_t max_keys) {
-  const int64_t chunks = chunks_of(tokens, max_queries, max_keys);
-  return chunks <= 1 ? 0 : static_cast<size_t>(tokens * heads * chunks * (head_dim + 2)) * sizeof(float);
-}
-
 cudaError_t run_cache_attention(cudaStream_t stream, const CacheAttention& x) {
   if (x.max_queries == 0 || x.max_keys == 0) return cudaSuccess;
   const auto run = [&](bool few) {
     const Plan plan{.call = x,
                     .few = few,
-                    .chunks = few ? chunks_of(x.tokens, x.max_queries, x.max_keys) : 1,
+                    .chunks = few ? cache_chunks(x.tokens, x.max_queries, x.max_keys) : 1,
                     .tiles = few ? 1 : ceil_div(x.max_queries, kOthers),
-                    .chunk = static_cast<int>(kChunk),
+                    .chunk = static_cast<int>(kCacheChunk),
                     .queries = few ? static_cast<int>(kFewQueries) : kOthers};
     with_type(x.bf16 ? DType::bf16 : DType::f32, [&](auto t) { start<decltype(t)>(stream, plan); });
   };

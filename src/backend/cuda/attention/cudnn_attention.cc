@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/shared_library.h"
+#include "ops/gpu_scratch.h"
 
 namespace fe = cudnn_frontend;
 
@@ -25,8 +26,6 @@ enum Uid : int64_t { kQ = 1, kK, kV, kOut, kLse, kDout, kDq, kDk, kDv };
 
 using TensorPtr = std::shared_ptr<fe::graph::Tensor_attributes>;
 using Dims = std::vector<int64_t>;
-
-constexpr int64_t kDeterministicBytes = int64_t{9} << 30;  // of score gradients at once; less would cut the batch, which is slower
 
 // Loads libcudnn; returns the reason when it cannot be used.
 const std::string& load_error() {
@@ -129,13 +128,6 @@ class Builder {
   TensorPtr q_, k_, v_;
 };
 
-// Smallest number of equal parts of the batch whose score gradients stay within the bound.
-int64_t parts_of(const AttentionShape& s) {
-  for (int64_t parts = 1; parts < s.batch; ++parts)
-    if (s.batch % parts == 0 && s.batch / parts * s.heads * s.seq * s.seq * 2 <= kDeterministicBytes) return parts;
-  return s.batch;
-}
-
 std::byte* at(const Tensor& t, int64_t element) { return t.as<std::byte>() + element * static_cast<int64_t>(size_of(t.dtype)); }
 
 }  // namespace
@@ -160,7 +152,7 @@ struct CudnnAttention::Library {
 
   std::unique_ptr<Plan> build(const AttentionShape& s, bool backward) const {
     auto p = std::make_unique<Plan>();
-    if (backward && deterministic) p->parts = parts_of(s);
+    if (backward && deterministic) p->parts = cudnn_parts(s);
     try {
       Builder builder(p->graph, s, s.batch / p->parts);
       backward ? builder.backward(deterministic) : builder.forward();

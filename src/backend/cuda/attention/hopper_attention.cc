@@ -40,8 +40,6 @@ Gpu current_gpu() {
   return d;
 }
 
-int64_t padded_of(int64_t seq) { return (seq + kKeys - 1) / kKeys * kKeys; }
-
 // How many units are worked on at a time. Few: their dq stays in the cache. But the blocks of a unit that run at the same time wait for
 // each other at the beginning, so there must be few of them compared with the steps of each.
 int together_of(int64_t blocks, int64_t group) {
@@ -60,25 +58,15 @@ bool describe(CUtensorMap& map, const void* qkv, int64_t first_head, const OwnAt
                    CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-// Semaphores, and the number of blocks that started: integers that begin as zeros.
-int64_t counters_of(int64_t batch, int64_t heads, int64_t padded, int64_t head_dim) {
-  return batch * heads * padded / hopper::queries_of(static_cast<int>(head_dim)) * 2 + 1;
-}
-
 }  // namespace
 
 bool hopper_attention_takes(int64_t head_dim) {
-  return (head_dim == 64 || head_dim == 128) && current_gpu().major == 9 && encoder() != nullptr;
-}
-
-size_t hopper_attention_scratch(int64_t batch, int64_t seq, int64_t heads, int64_t head_dim) {
-  const int64_t padded = padded_of(seq);
-  return static_cast<size_t>(batch * heads * padded * (head_dim + 2) + counters_of(batch, heads, padded, head_dim)) * sizeof(float);
+  return hopper_heads(head_dim) && current_gpu().major == 9 && encoder() != nullptr;
 }
 
 cudaError_t hopper_attention_bwd(cudaStream_t stream, const OwnAttention& x, const float* rope, void* scratch) {
-  const int64_t padded = padded_of(x.seq), stats = x.batch * x.heads * padded, row = (x.heads + 2 * x.kv_heads) * x.head_dim;
-  const int queries = hopper::queries_of(static_cast<int>(x.head_dim));
+  const int64_t padded = hopper_padded(x.seq), stats = x.batch * x.heads * padded, row = (x.heads + 2 * x.kv_heads) * x.head_dim;
+  const int queries = hopper_queries(x.head_dim);
   BackwardCall c{};
   c.seq = x.seq;
   c.padded = padded;
@@ -97,7 +85,7 @@ cudaError_t hopper_attention_bwd(cudaStream_t stream, const OwnAttention& x, con
       !describe(c.v, x.qkv, x.heads + x.kv_heads, x, x.kv_heads, row, kKeys) ||
       !describe(c.dout, x.dout, 0, x, x.heads, x.heads * x.head_dim, queries))
     return cudaErrorInvalidValue;
-  const int64_t counters = counters_of(x.batch, x.heads, padded, x.head_dim);
+  const int64_t counters = hopper_counters(x.batch, x.heads, x.seq, x.head_dim);
   c.started = c.dq_semaphore + counters - 1;
   cudaError_t error = cudaMemsetAsync(c.dq_semaphore, 0, static_cast<size_t>(counters) * sizeof(int), stream);
   if (error == cudaSuccess) error = hopper::prepare(stream, x, c);

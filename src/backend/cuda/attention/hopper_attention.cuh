@@ -10,7 +10,7 @@
 namespace hlat::hopper {
 
 template <int kHead>
-constexpr int kQueries = queries_of(kHead);
+constexpr int kQueries = hopper_queries(kHead);
 
 // Row of a token in dqkv, from a head on: q heads, then k heads, then v heads.
 template <int kHead>

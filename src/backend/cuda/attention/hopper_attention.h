@@ -9,17 +9,14 @@
 namespace hlat {
 
 bool hopper_attention_takes(int64_t head_dim);  // and whether the current device is a Hopper
-size_t hopper_attention_scratch(int64_t batch, int64_t seq, int64_t heads, int64_t head_dim);
-// `scratch` replaces x.delta. rope: null, or the (T, E) table of the inverse RoPE of dq and dk.
+// `scratch`, of hopper_attention_scratch() bytes, replaces x.delta. rope: null, or the (T, E) table of the inverse RoPE of dq and dk.
 cudaError_t hopper_attention_bwd(cudaStream_t stream, const OwnAttention& x, const float* rope, void* scratch);
 
 // How the host calls the kernels.
 namespace hopper {
 
-constexpr int kKeys = 128;      // of a block
+constexpr int kKeys = kHopperKeys;
 constexpr int kPart = 64 * 64;  // floats of dq that a warpgroup computes at a time
-
-constexpr int queries_of(int head_dim) { return head_dim == 64 ? 128 : 64; }  // that a block takes at a time
 
 struct BackwardCall {
   CUtensorMap q, k, v, dout;

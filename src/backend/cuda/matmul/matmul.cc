@@ -7,12 +7,12 @@
 #include "backend/cuda/cuda_device.h"
 #include "backend/cuda/matmul/matmul_plain.h"
 #include "backend/cuda/matmul/matmul_problem.h"
+#include "ops/gpu_scratch.h"
 
 namespace hlat {
 
 namespace {
 
-constexpr size_t kWorkspace = size_t{32} << 20;
 constexpr const char* kPlainKernel = "plain kernel";
 constexpr double kWorthMeasuring = 1 << 24;  // multiplications: less is over before a launch is
 
@@ -132,12 +132,7 @@ CudaMatmul::CudaMatmul(cudaStream_t stream, std::string cache_dir, Use use)
     : library_(std::make_unique<Library>(stream, use == Use::inference ? std::string() : std::move(cache_dir), use)) {}
 CudaMatmul::~CudaMatmul() = default;
 
-// Splitting k takes a partial c per split; small products need less than the full workspace.
-size_t CudaMatmul::scratch(const MatmulShape& s) const {
-  if (s.m == 0 || s.n == 0 || s.k == 0) return 0;
-  const size_t parts = (size_t{1} << 20) + static_cast<size_t>(s.m) * static_cast<size_t>(s.n) * 8 * sizeof(float);
-  return std::min(kWorkspace, parts);
-}
+size_t CudaMatmul::scratch(const MatmulShape& s) const { return gpu_matmul_scratch(s); }
 
 void CudaMatmul::run(Tensor c, Tensor a, Tensor b, const MatmulShape& s, Tensor scratch) { run_add(c, a, b, c, s, scratch); }
 
