@@ -6,8 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/table.h"
 #include "cli/eval_table.h"
-#include "cli/table.h"
 
 namespace hlat {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "cli/table.h"
+#include "base/table.h"
 #include "eval/built_in_tasks.h"
 
 namespace hlat {

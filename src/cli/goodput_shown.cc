@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
-#include "cli/table.h"
+#include "base/table.h"
 
 namespace hlat {
 
