@@ -5,12 +5,12 @@
 #include <memory>
 
 #include "base/json_text.h"
+#include "base/table.h"
 #include "burnin/check.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/on_ranks.h"
 #include "cli/print.h"
-#include "base/table.h"
 #include "cli/version.h"
 #include "runtime/backends.h"
 

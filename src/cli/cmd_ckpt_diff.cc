@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "base/json_text.h"
+#include "base/table.h"
 #include "checkpoint/difference.h"
 #include "checkpoint/scan_cache.h"
 #include "cli/ckpt_args.h"
@@ -13,7 +14,6 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/print.h"
-#include "base/table.h"
 #include "cli/work_shown.h"
 
 namespace hlat {

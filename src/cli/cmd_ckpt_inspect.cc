@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/json_text.h"
+#include "base/table.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/scan_cache.h"
 #include "checkpoint/tensor_stats.h"
@@ -16,7 +17,6 @@
 #include "cli/commands.h"
 #include "cli/health_shown.h"
 #include "cli/print.h"
-#include "base/table.h"
 #include "cli/work_shown.h"
 #include "config/nearest.h"
 

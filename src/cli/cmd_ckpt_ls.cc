@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "base/json_text.h"
+#include "base/table.h"
 #include "checkpoint/find_checkpoint.h"
 #include "checkpoint/listing.h"
 #include "checkpoint/scan_cache.h"
@@ -17,7 +18,6 @@
 #include "cli/commands.h"
 #include "cli/health_shown.h"
 #include "cli/print.h"
-#include "base/table.h"
 #include "cli/work_shown.h"
 
 namespace hlat {

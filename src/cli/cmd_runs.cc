@@ -6,10 +6,10 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/json_text.h"
+#include "base/table.h"
 #include "cli/commands.h"
 #include "cli/goodput_shown.h"
 #include "cli/print.h"
-#include "base/table.h"
 #include "record/run_overview.h"
 
 namespace hlat {

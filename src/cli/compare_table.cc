@@ -6,8 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "cli/eval_table.h"
 #include "base/table.h"
+#include "cli/eval_table.h"
 
 namespace hlat {
 

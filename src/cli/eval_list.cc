@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include "base/json_text.h"
-#include "cli/print.h"
 #include "base/table.h"
+#include "cli/print.h"
 #include "task/library.h"
 
 namespace hlat {
