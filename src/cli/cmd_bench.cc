@@ -190,6 +190,7 @@ void add_bench_command(CLI::App& app) {
   add_save_bench(*bench);
   add_eval_bench(*bench);
   add_flight_bench(*bench);
+  add_bench_machine_command(*bench);
 }
 
 }  // namespace hlat

@@ -33,6 +33,9 @@ CLI::Validator within(Number lowest, Number highest) {
   return CLI::Range(lowest, highest).description("");
 }
 
+// Subcommands of bench.
+void add_bench_machine_command(CLI::App& bench);
+
 // Subcommands of data.
 void add_data_inspect_command(CLI::App& data);
 void add_data_sample_command(CLI::App& data);

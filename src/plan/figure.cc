@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -103,12 +104,23 @@ std::string quantity_text(double value, Unit unit) {
   if (value == 0) return best;
   for (const UnitWord& w : words_of(unit)) {
     if (!w.written || std::abs(value) < w.factor || std::abs(value) >= 2000 * w.factor) continue;
-    const std::string text = fmt::format("{} {}", value / w.factor, w.word);
-    if (parse_quantity(text, unit) != value) continue;
-    // The unit in which the number is shortest: 139.8 GiB rather than 150109107.19 kB.
-    if (const bool plain = best.find(' ') == std::string::npos; plain || text.size() < best.size()) best = text;
+    for (const int digits : {4, 6, 9, 17}) {
+      const std::string text = fmt::format("{:.{}g} {}", value / w.factor, digits, w.word);
+      if (parse_quantity(text, unit) != value) continue;
+      // The unit in which the number is shortest: 139.8 GiB rather than 150109107.19 kB.
+      if (const bool plain = best.find(' ') == std::string::npos; plain || text.size() < best.size()) best = text;
+      break;
+    }
   }
   return best;
+}
+
+double rounded_quantity(double value, Unit unit) {
+  double factor = 0;
+  for (const UnitWord& w : words_of(unit))
+    if (w.written && std::abs(value) >= w.factor) factor = std::max(factor, w.factor);
+  if (factor == 0) factor = 1;
+  return parse_quantity(fmt::format("{:.4g}", value / factor), unit).value_or(0) * factor;
 }
 
 std::string_view example_of(Unit unit) {

@@ -84,6 +84,7 @@ TEST(CliMessages, HelpFitsAScreenAndHasAnExample) {
                                                           {"bench", "ops"},
                                                           {"bench", "data"},
                                                           {"bench", "save"},
+                                                          {"bench", "machine"},
                                                           {"data", "inspect"},
                                                           {"data", "sample"},
                                                           {"data", "tokenize"},

@@ -44,6 +44,13 @@ TEST(Quantity, TextReadsBackAsTheSameValue) {
   EXPECT_EQ(quantity_text(139.8 * 1073741824.0, Unit::bytes), "139.8 GiB");
 }
 
+TEST(Quantity, MeasurementsHaveFourDigits) {
+  EXPECT_EQ(quantity_text(rounded_quantity(64.17983e9, Unit::flops_per_s), Unit::flops_per_s), "64.18 GFLOP/s");
+  EXPECT_EQ(quantity_text(rounded_quantity(2.18927e-8, Unit::seconds), Unit::seconds), "21.89 ns");
+  EXPECT_EQ(rounded_quantity(0.617606, Unit::share), 0.6176);
+  EXPECT_EQ(rounded_quantity(0, Unit::bytes), 0);
+}
+
 TEST(MachineFile, RefusesEverythingAtOnceWithLines) {
   const std::string said = refusal(
       "name: x\n"
