@@ -66,9 +66,10 @@ Config resolved(const Config& config, int64_t ranks) {
 }
 
 void run_plan(const PlanArgs& args) {
+  if (!args.machine.cost.prices.empty()) return show_prices(args.config.load().config, args.machine.cost, args.ranks, args.json);
   if (!args.machine.machine.empty()) return plan_on_machine(args.config.load().config, args.machine, args.ranks, args.json);
-  if (args.machine.search || !args.machine.timeline.empty() || !args.machine.out.empty())
-    throw UsageError("--search, --out and --timeline need --machine: times are those of a machine model");
+  if (args.machine.search || !args.machine.timeline.empty() || !args.machine.out.empty() || !args.machine.cost.nodes.empty())
+    throw UsageError("--search, --nodes, --out and --timeline need --machine: times are those of a machine model");
   Config config = resolved(args.config.load().config, args.ranks);
   const int ranks = mesh_shape(config.parallel).ranks();
   if (args.rank >= ranks) throw UsageError(fmt::format("--rank {}: the mesh has ranks 0 to {}", args.rank, ranks - 1));

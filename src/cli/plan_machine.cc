@@ -76,7 +76,8 @@ void show_time(const MachinePlan& plan, Config config, const MachineArgs& args, 
     return;
   }
   print_out(fmt::format("{}\n{}{}\n{}\n{}", plan_table(config, stages, plan.fit()), chooses ? micro_batch_text(config) + "\n" : "",
-                        fit_text(config, stages, plan.fit(), plan.target()), time_text(timed, peak), estimates_text(estimates)));
+                        fit_text(config, stages, plan.fit(), plan.target()),
+                        time_text(timed, peak) + cost_text(plan, config, timed, args.cost), estimates_text(estimates)));
   for (const std::string& text : config_warnings(config)) print_out(fmt::format("warning: {}\n", text));
 }
 
@@ -85,7 +86,7 @@ void show_search(const MachinePlan& plan, const Config& config, const MachineArg
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const SearchTarget target = plan.search_target(ranks, precisions_of(args), threads);
   const SearchResult found = search_layouts(config, target);
-  SearchShown shown{.peak_flops = plan.peak_flops(config), .cost = {}};
+  SearchShown shown{.peak_flops = plan.peak_flops(config), .cost = layout_costs(plan, config, args.cost, ranks)};
   // The config's own layout, where these ranks allow it.
   try {
     shown.others.emplace_back("given", score_layout(on_ranks_of(config, ranks), target));
@@ -113,10 +114,12 @@ void add_machine_args(CLI::App& command, MachineArgs& args) {
       ->type_name("NAMES");
   command.add_option("--out", args.out, "with --search: write the winner as a config")->type_name("FILE");
   command.add_option("--timeline", args.timeline, "write the simulated step as a Chrome trace, for Perfetto")->type_name("FILE");
+  add_cost_args(command, args.cost);
 }
 
 void plan_on_machine(const Config& config, const MachineArgs& args, int64_t ranks, bool json) {
   const MachinePlan plan(find_machine(args.machine));
+  if (!args.cost.nodes.empty()) return show_scaling(plan, config, args.cost, args.search, json);
   if (args.search) return show_search(plan, config, args, ranks, json);
   show_time(plan, on_ranks_of(config, ranks), args, json);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/config_args.h"
+#include "cli/plan_cost.h"
 
 namespace hlat {
 
@@ -15,6 +16,7 @@ struct MachineArgs {
   std::vector<std::string> precisions;  // that a search may choose among
   std::string out;                      // the winner's config
   std::string timeline;                 // a Chrome trace
+  CostArgs cost;
 };
 
 void add_machine_args(CLI::App& command, MachineArgs& args);

@@ -12,7 +12,7 @@ namespace hlat {
 
 namespace {
 
-std::string bytes_words(double bytes) { return format_bytes(static_cast<uint64_t>(bytes)); }
+std::string memory_words(double bytes) { return format_bytes(static_cast<uint64_t>(bytes)); }
 
 std::vector<std::string> layout_row(const std::string& name, const ScoredLayout& l, const SearchShown& shown) {
   const ParallelConfig& p = l.config.parallel;
@@ -31,13 +31,13 @@ std::vector<std::string> layout_row(const std::string& name, const ScoredLayout&
   if (!l.fits) {
     row.push_back("does not fit");
     row.resize(14);
-    row.push_back(bytes_words(l.needed));
+    row.push_back(memory_words(l.needed));
     return row;
   }
   row.push_back(fmt::format("{:.4g}", l.seconds()));
   row.push_back(format_count(l.plan.tokens_per_s()));
   row.push_back(shown.peak_flops ? fmt::format("{:.1f}", 100 * l.plan.mfu(*shown.peak_flops)) : "?");
-  row.push_back(bytes_words(l.needed));
+  row.push_back(memory_words(l.needed));
   if (shown.cost) {
     const LayoutCost cost = shown.cost(l.plan.tokens_per_s());
     for (const std::string& words : {cost.cpt, cost.dollars, cost.days}) row.push_back(words);
@@ -61,7 +61,7 @@ std::string search_text(const SearchResult& result, const SearchTarget& target, 
                               target.limits.ranks, result.seconds, result.too_large, result.timed);
   if (result.best.empty())
     return s + fmt::format("nothing fits {}: the smallest, {}, needs {} of {}\n", target.fit.device, layout_words(result.smallest.config),
-                           bytes_words(result.smallest.needed), bytes_words(target.fit.available));
+                           memory_words(result.smallest.needed), memory_words(target.fit.available));
   std::vector<std::vector<std::string>> rows{{"", "tp", "pp", "dp", "chunks", "micro", "recompute", "sequence", "zero1", "loss chunk",
                                               "cuts", "step, s", "tokens/s", "MFU, %", "memory"}};
   if (shown.cost) rows[0].insert(rows[0].end(), {"$ per 4M", "$", "days"});

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <bit>
+#include <compare>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -23,7 +24,7 @@ struct TracedOp {
   uint8_t form = 0;             // of a product: 1 a transposed, 2 b transposed, 4 added to what is there
   std::array<int64_t, 3> dims;  // of a product: m, n, k; of an attention: heads x sequences, tokens, head size; else 0
   double flops = 0, bytes = 0;
-  bool operator==(const TracedOp&) const = default;
+  auto operator<=>(const TracedOp&) const = default;
   size_t hash() const { return trace_hash({kind, dims[0] + 31 * dims[1] + 1009 * dims[2], std::bit_cast<int64_t>(bytes)}); }
 };
 
@@ -33,7 +34,7 @@ struct TracedCall {
   int peer = -1;      // of a message, in the group; of a broadcast the root
   int tag = -1;       // of a message
   double bytes = 0;   // of the whole tensor
-  bool operator==(const TracedCall&) const = default;
+  auto operator<=>(const TracedCall&) const = default;
   size_t hash() const { return trace_hash({group * 16 + kind, peer * 4096 + tag, std::bit_cast<int64_t>(bytes)}); }
 };
 
@@ -56,7 +57,7 @@ struct TraceEntry {
 struct TracedAction {
   uint8_t kind = 0;  // FlightAction
   int micro = 0, chunk = 0;
-  bool operator==(const TracedAction&) const = default;
+  auto operator<=>(const TracedAction&) const = default;
   size_t hash() const { return trace_hash({kind, micro, chunk}); }
 };
 
