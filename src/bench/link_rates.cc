@@ -26,6 +26,14 @@ std::pair<double, double> fit_two(const std::vector<std::array<double, 3>>& rows
   return b < 0 ? std::pair{x1 / xx, 0.0} : std::pair{a, b};
 }
 
+// Every rank sends to the next.
+void exchange(Comm& group, const Tensor& to_next, const Tensor& from_previous) {
+  const int next = (group.rank() + 1) % group.size(), previous = (group.rank() + group.size() - 1) % group.size();
+  Request received = group.recv(from_previous, previous, 0), sent = group.send(to_next, next, 0);
+  group.wait(received);
+  group.wait(sent);
+}
+
 }  // namespace
 
 LinkFit fit_links(const std::vector<CollectiveTime>& times, int ranks, bool host_cores) {
@@ -58,17 +66,20 @@ std::vector<CollectiveTime> measure_links(const Config& config, Backend& backend
   Comm& group = mesh.along(Axis::dp);
   MemoryPlan plan;
   plan.bytes[static_cast<size_t>(Purpose::comm)] = sum_staging(world.size()) + kAlign;
-  plan.bytes[static_cast<size_t>(Purpose::io)] = 2 * kLargest + 4 * kAlign;
+  plan.bytes[static_cast<size_t>(Purpose::io)] = 3 * kLargest + 4 * kAlign;
   PlannedMemory memory(backend.device(), plan);
   mesh.reserve(memory.memory()[Purpose::comm]);
   Region& io = memory.memory()[Purpose::io];
   const auto ops = backend.make_ops(memory.memory()[Purpose::temp]);
+  group.reserve_messages(kLargest, 2);
   std::vector<CollectiveTime> times;
-  for (const CommKind kind : {CommKind::all_gather, CommKind::reduce_scatter, CommKind::all_reduce})
+  group.open_ring();
+  for (const CommKind kind : {CommKind::all_gather, CommKind::reduce_scatter, CommKind::all_reduce, CommKind::send})
     for (int64_t bytes = kSmallest; bytes <= kLargest; bytes *= 4) {
       const Scope scope(io);
       const int64_t rows = bytes / static_cast<int64_t>(sizeof(float));
       const Tensor full = io.alloc(DType::f32, {rows}, "full");
+      const Tensor came = io.alloc(DType::f32, {rows}, "came");
       const Tensor own = io.alloc(DType::f32, {part_of(rows, group.rank(), group.size()).count}, "own");
       ops->fill(full, 0);
       ops->fill(own, 0);
@@ -80,6 +91,7 @@ std::vector<CollectiveTime> measure_links(const Config& config, Backend& backend
         if (kind == CommKind::all_gather) group.all_gather(full, own);
         if (kind == CommKind::reduce_scatter) group.reduce_scatter(own, full);
         if (kind == CommKind::all_reduce) group.all_reduce(full);
+        if (kind == CommKind::send) exchange(group, full, came);
         ops->finish();
         if (i > 0) seconds.push_back(now_s() - start);  // the first connects
       }

@@ -57,6 +57,9 @@ void set_links(MachineBench& b, int ranks, int local_ranks, bool host, const std
     if (value > 0) f.set(rounded_quantity(value, f.unit), source, date);
   };
   if (local_ranks == ranks) {
+    l.source = fmt::format("medians of calls over {} ranks; {}", ranks, from);
+    l.date = date;
+    for (const CollectiveTime& t : b.links) l.measured.push_back({t.kind, ranks, t.bytes, rounded_quantity(t.seconds, Unit::seconds)});
     set(l.node.latency, fit.latency);
     set(l.node.bytes_per_s, fit.bytes_per_s);
   } else if (local_ranks == 1) {

@@ -80,8 +80,8 @@ void run_machine(const MachineArgs& args) {
 void add_bench_machine_command(CLI::App& bench) {
   const auto args = std::make_shared<MachineArgs>();
   CLI::App* command = bench.add_subcommand("machine", "this machine's ops, links and disk, as a machine file for hlat plan");
-  add_config_args(*command, args->config, "mpirun -n 2 hlat bench machine --out my.yaml --config configs/llama-134m.yaml device.threads=1",
-                  false);
+  add_config_args(*command, args->config,
+                  "hlat bench machine --out my.yaml --config configs/llama-134m.yaml; for links: mpirun -n 2 hlat ...", false);
   command->add_option("--out", args->out, "the machine file to write")->type_name("FILE")->required();
   command->add_option("--name", args->name, "of the machine; default: that of the file")->type_name("NAME");
   command->add_option("--seconds", args->seconds, "time for the ops; default: 60, on a GPU 120")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "base/error.h"
 #include "comm/shares.h"
@@ -55,6 +56,22 @@ double pass(CollectiveAlgorithm algorithm, bool sum, double bytes, const GroupPl
 }
 
 }  // namespace
+
+std::optional<double> measured_collective(const Machine& m, CommKind kind, double bytes, const GroupPlace& g) {
+  if (g.nodes > 1) return std::nullopt;
+  std::vector<CollectiveRow> rows;
+  for (const CollectiveRow& r : m.links.measured)
+    if (r.op == kind && r.ranks == g.size) rows.push_back(r);
+  if (rows.empty()) return std::nullopt;
+  std::sort(rows.begin(), rows.end(), [](const CollectiveRow& a, const CollectiveRow& b) { return a.bytes < b.bytes; });
+  if (bytes <= rows.front().bytes) return rows.front().seconds;
+  if (bytes >= rows.back().bytes) return rows.back().seconds * bytes / rows.back().bytes;
+  const auto above = std::find_if(rows.begin(), rows.end(), [&](const CollectiveRow& r) { return r.bytes >= bytes; });
+  if (above->bytes == bytes) return above->seconds;
+  const CollectiveRow &a = *(above - 1), &b = *above;
+  const double share = std::log(bytes / a.bytes) / std::log(b.bytes / a.bytes);
+  return std::exp((1 - share) * std::log(a.seconds) + share * std::log(b.seconds));
+}
 
 double device_collective(const Machine& m, CommKind kind, double bytes, const GroupPlace& g) {
   if (g.size == 1) return 0;

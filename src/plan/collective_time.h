@@ -8,11 +8,17 @@
 // A sum that all ranks get takes two passes, a reduce-scatter or an all-gather one.
 #pragma once
 
+#include <optional>
+
 #include "comm/comm.h"
 #include "plan/group_place.h"
 #include "plan/machine.h"
 
 namespace hlat {
+
+// From the measured rows for a group of this many ranks on one node: between rows along straight lines in the logarithms, beyond the
+// largest in proportion to the bytes. nullopt: there are none.
+std::optional<double> measured_collective(const Machine& m, CommKind kind, double bytes, const GroupPlace& g);
 
 // Of ranks with a device each. A ring is the faster of ring and levels, as libraries choose.
 double device_collective(const Machine& m, CommKind kind, double bytes, const GroupPlace& g);

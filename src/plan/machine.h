@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/comm.h"
 #include "ops/cost.h"
 #include "plan/figure.h"
 #include "tensor/dtype.h"
@@ -67,12 +68,22 @@ struct NetworkLink {
   bool operator==(const NetworkLink&) const = default;
 };
 
+// One measured collective or message (kind send: all ranks at once, each to the next) between ranks of one node.
+struct CollectiveRow {
+  CommKind op = CommKind::all_reduce;
+  int ranks = 2;
+  double bytes = 0, seconds = 0;  // of the whole tensor
+  bool operator==(const CollectiveRow&) const = default;
+};
+
 struct Links {
+  std::string source, date;  // of the rows
   NodeLink node;
   NetworkLink network;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
   Figure overlap_cost{"links.overlap_cost", Unit::share, "the share of its speed that a device loses while a collective runs beside it"};
   Figure sum_bytes_per_s{"links.sum_bytes_per_s", Unit::bytes_per_s, "terms of a collective's sum that a rank on host cores reads"};
+  std::vector<CollectiveRow> measured;  // these hold before the figures, for groups of as many ranks
   bool operator==(const Links&) const = default;
 };
 

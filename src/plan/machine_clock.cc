@@ -77,11 +77,15 @@ double MachineClock::op(const TracedOp& op) const { return price(op).seconds; }
 double MachineClock::call(const TracedCall& call) const {
   const auto kind = static_cast<CommKind>(call.kind);
   const GroupPlace& g = places_[call.group];
+  if (const std::optional<double> known = measured_collective(machine_, kind, call.bytes, g)) return *known;
   return machine_.cores > 0 ? host_collective(machine_, kind, call.bytes, g) : device_collective(machine_, kind, call.bytes, g);
 }
 
 StepClock::Transfer MachineClock::message(const TracedCall& call) const {
   const Links& l = machine_.links;
+  // A message to a neighbour costs the same in a pipeline of any length.
+  const GroupPlace pair{.size = 2, .nodes = crossing_ > 0 ? 2 : 1, .per_node = 2, .sharing = 1};
+  if (const std::optional<double> known = measured_collective(machine_, CommKind::send, call.bytes, pair)) return {.seconds = *known};
   if (crossing_ == 0) return {.latency = l.node.latency.value.value_or(0), .seconds = call.bytes / machine_.need(l.node.bytes_per_s)};
   return {.latency = l.network.latency.value.value_or(0), .seconds = call.bytes * crossing_ / machine_.need(l.network.bytes_per_s)};
 }

@@ -6,6 +6,8 @@
 //                cores they are hlat's own (comm/comm_messages.cc): everybody sends to everybody, and sums in rank order.
 //   messages     latency and bandwidth of the link; those that leave a node share its network.
 //
+// Collectives and messages of sizes that were measured between as many ranks of a node have the measured times.
+//
 // The machine must outlive the clock. A figure that a time needs and the file leaves empty is asked for (UsageError with the key);
 // latencies, launches, overlap and overhead that are empty count as nothing, and estimates() says so.
 #pragma once

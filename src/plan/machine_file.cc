@@ -46,7 +46,7 @@ class MachineReader {
       root_.problem("ranks_per_node", "ranks_per_node = 0: any number of ranks is for a host whose `cores` they share");
     read_figures(m);
     read_rates(m.rates);
-    m.links.algorithm = static_cast<CollectiveAlgorithm>(section("links").choice("algorithm", listed(kAlgorithms), 0));
+    read_links(m.links);
     read_prices(m);
     for (auto& [name, part] : sections_) part.refuse_unknown();
     root_.refuse_unknown();
@@ -156,6 +156,25 @@ class MachineReader {
     std::vector<std::string_view> names;
     for (int k = 0; k < kOpKinds; ++k) names.push_back(name_of(static_cast<OpKind>(k)));
     return static_cast<OpKind>(row.choice("op", names, static_cast<size_t>(OpKind::cast)));
+  }
+
+  void read_links(Links& links) {
+    YamlMap& map = section("links");
+    links.algorithm = static_cast<CollectiveAlgorithm>(map.choice("algorithm", listed(kAlgorithms), 0));
+    links.source = map.text("source");
+    links.date = map.text("date");
+    std::vector<std::string_view> names;
+    for (int k = 0; k < kCommKinds; ++k) names.push_back(name_of(static_cast<CommKind>(k)));
+    for (YamlMap& row : map.maps("measured")) {
+      CollectiveRow r{.op = static_cast<CommKind>(row.choice("op", names, 0)), .ranks = static_cast<int>(size(row, "ranks"))};
+      r.bytes = quantity(row, "bytes", "bytes", Unit::bytes, true).value_or(1);
+      r.seconds = rate(row, "seconds", Unit::seconds);
+      row.refuse_unknown();
+      links.measured.push_back(r);
+    }
+    if (!links.measured.empty() && links.source.empty())
+      map.problem("source", "links has no source; measured rows say where they are from");
+    if (!links.measured.empty() && links.date.empty()) map.problem("date", "links has no date; measured rows say of when they are");
   }
 
   void read_prices(Machine& m) {

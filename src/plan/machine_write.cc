@@ -60,6 +60,14 @@ std::string tables_text(const Rates& r) {
   return s;
 }
 
+std::string collectives_text(const Links& l) {
+  std::string s = fmt::format("  measured:{}\n", l.measured.empty() ? " []" : "");
+  for (const CollectiveRow& r : l.measured)
+    s += fmt::format("    - {{op: {}, ranks: {}, bytes: {}, seconds: {}}}\n", name_of(r.op), r.ranks, quantity_text(r.bytes, Unit::bytes),
+                     quantity_text(r.seconds, Unit::seconds));
+  return s;
+}
+
 std::string prices_text(const Machine& m) {
   std::string s = m.prices.empty() ? "prices: []  # of {model, region, dollars_per_hour, source, date}\n" : "prices:\n";
   for (const Price& p : m.prices)
@@ -85,13 +93,16 @@ std::string machine_text(const Machine& m) {
     const std::string leaf = parts.back();
     parts.pop_back();
     if (!open.empty() && open[0] == "rates" && (parts.empty() || parts[0] != "rates")) s += tables_text(m.rates);
+    if (!open.empty() && open[0] == "links" && (parts.empty() || parts[0] != "links")) s += collectives_text(m.links);
     size_t same = 0;
     while (same < parts.size() && same < open.size() && parts[same] == open[same]) ++same;
     for (size_t i = same; i < parts.size(); ++i) {
       s += fmt::format("{:{}}{}:\n", "", 2 * i, parts[i]);
       if (parts[i] == "rates") s += fmt::format("  source: {}\n  date: {}\n", yaml_text(m.rates.source), yaml_text(m.rates.date));
       constexpr std::string_view algorithms[] = {"ring", "tree", "fastest"};
-      if (parts[i] == "links") s += fmt::format("  algorithm: {}\n", algorithms[static_cast<size_t>(m.links.algorithm)]);
+      if (parts[i] == "links")
+        s += fmt::format("  source: {}\n  date: {}\n  algorithm: {}\n", yaml_text(m.links.source), yaml_text(m.links.date),
+                         algorithms[static_cast<size_t>(m.links.algorithm)]);
     }
     s += fmt::format("{:{}}{}: {}\n", "", 2 * parts.size(), leaf, figure_text(*f));
     open = parts;

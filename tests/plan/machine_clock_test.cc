@@ -169,6 +169,21 @@ TEST(MachineClock, CollectivesFollowTheirLinks) {
   EXPECT_EQ(device_collective(m, CommKind::all_reduce, bytes, {}), 0);
 }
 
+TEST(MachineClock, MeasuredCollectivesHoldForTheirRanks) {
+  Machine m = measured_machine();
+  m.links.measured = {{CommKind::all_reduce, 4, 1e4, 1e-4}, {CommKind::all_reduce, 4, 1e6, 1e-3}, {CommKind::send, 2, 1e6, 5e-4}};
+  const MachineClock clock(m, {.shape = {.tp = 4, .pp = 1, .dp = 2}});
+  EXPECT_DOUBLE_EQ(clock.call(collective(Axis::tp, CommKind::all_reduce, 1e6)), 1e-3);
+  EXPECT_DOUBLE_EQ(clock.call(collective(Axis::tp, CommKind::all_reduce, 1)), 1e-4);
+  EXPECT_DOUBLE_EQ(clock.call(collective(Axis::tp, CommKind::all_reduce, 2e7)), 2e-2);
+  EXPECT_NEAR(clock.call(collective(Axis::tp, CommKind::all_reduce, 1e5)), std::sqrt(1e-7), 1e-12);
+  // Not for other kinds and other sizes of groups.
+  EXPECT_DOUBLE_EQ(clock.call(collective(Axis::tp, CommKind::all_gather, 1e6)), 3.0 / 4 * 1e6 / 400e9 + 3 * 2e-6);
+  EXPECT_DOUBLE_EQ(clock.call(collective(Axis::dp, CommKind::all_reduce, 1e6)), 2 * (1.0 / 2 * 1e6 / 400e9 + 2e-6));
+  EXPECT_DOUBLE_EQ(MachineClock(m, {.shape = {.tp = 1, .pp = 4, .dp = 1}}).message(collective(Axis::pp, CommKind::send, 1e6)).seconds,
+                   5e-4);
+}
+
 TEST(MachineClock, EmptyLinksAreAskedForOnlyWhereTheyAreUsed) {
   Machine m = measured_machine();
   m.links.network.bytes_per_s.value.reset();

@@ -92,6 +92,7 @@ TEST(MachineFile, RefusesWhatIsNoMachine) {
   EXPECT_TRUE(has(refusal("name: a\nname: b\n"), "name is there twice"));
   EXPECT_TRUE(has(refusal("name: a\nranks_per_node: 0\n"), "is for a host whose `cores` they share"));
   EXPECT_TRUE(has(refusal("name: a\nrates:\n  memory_ops: [{op: rope, type: f32, bytes: 8, bytes_per_s: 8}]\n"), "rates has no source"));
+  EXPECT_TRUE(has(refusal("name: a\nlinks:\n  measured: [{op: all_redce, ranks: 2, bytes: 8, seconds: 0}]\n"), "did you mean all_reduce?"));
   EXPECT_THROW(read_machine("no/such/machine.yaml"), UsageError);
 }
 
@@ -128,7 +129,8 @@ TEST(MachineFile, WrittenFilesReadBackTheSame) {
   m.ranks_per_node = 0;
   m.memory.set(1.0 / 3, "a, b: {c}", "2026-11");
   m.links.algorithm = CollectiveAlgorithm::tree;
-  m.rates.source = m.rates.date = "x";
+  m.rates.source = m.rates.date = m.links.source = m.links.date = "x";
+  m.links.measured.push_back({CommKind::all_gather, 2, 4096, 1.7e-6});
   m.rates.matmul.push_back({DType::bf16, DType::f32, 5, 3, 4, 5, 1.23456789e11});
   m.rates.attention.push_back({true, DType::f32, 8, 16, 64, 7e9});
   m.rates.memory_ops.push_back({OpKind::adamw, DType::bf16, 12345, 6.7e8});
