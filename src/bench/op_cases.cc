@@ -247,7 +247,7 @@ std::vector<OpCase> standard_cases(const CaseWidths& w) {
       }
   for (const int64_t tokens : {512, 1024, 2048, 4096, 8192})
     for (const int64_t e : {64, 128})
-      for (const int64_t heads : {8, 32})
+      for (const int64_t heads : {8, 32, 256})
         for (const bool backward : {false, true})
           cases.push_back(attention_case({.shape = {.batch = 1, .seq = tokens, .heads = heads, .kv_heads = heads, .head_dim = e},
                                           .type = type,
@@ -282,7 +282,10 @@ std::vector<OpCase> step_cases(const Config& config, const std::vector<const Ste
       if (c.place) cases.push_back(std::move(c));
     }
   }
-  for (OpCase& c : cases) trace_case(c);
+  for (OpCase& c : cases) {
+    c.needed = true;
+    trace_case(c);
+  }
   return cases;
 }
 

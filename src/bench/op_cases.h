@@ -29,6 +29,7 @@ struct OpCase {
   OpKind kind = OpKind::matmul;
   DType type = DType::f32;                      // of a step's activations
   std::function<PlacedOp(Memory&)> place = {};  // inputs from `saved`, which are never written; outputs from `io`
+  bool needed = false;                          // measured however long it takes
   TracedOp traced = {};                         // what it counts; by trace_case
 };
 

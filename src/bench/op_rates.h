@@ -15,7 +15,7 @@ struct OpRatesOptions {
   double seconds = 60;        // for all rounds
   double warm_up = 0;         // before them: clocks fall under load
   size_t most_bytes = 0;      // of a case's tensors
-  double most_seconds = 0.5;  // of one call, by the rate of a large product; larger cases are left out
+  double most_seconds = 0.5;  // of one call, by the rate of a large product; larger cases are left out unless they are needed
 };
 
 struct OpRatesFound {

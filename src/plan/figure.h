@@ -31,6 +31,6 @@ std::optional<double> parse_quantity(std::string_view text, Unit unit);
 // Reads back as the identical value.
 std::string quantity_text(double value, Unit unit);
 double rounded_quantity(double value, Unit unit);  // to four digits in the unit of its text, as many as a measurement knows
-std::string_view example_of(Unit unit);  // "50 GB/s": to follow "such as"
+std::string_view example_of(Unit unit);            // "50 GB/s": to follow "such as"
 
 }  // namespace hlat
