@@ -22,7 +22,7 @@ std::string refusal(const std::string& text) {
   return "";
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool file_has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Quantity, HasUnits) {
   EXPECT_EQ(parse_quantity("139.8 GiB", Unit::bytes), 139.8 * 1073741824.0);
@@ -70,29 +70,29 @@ TEST(MachineFile, RefusesEverythingAtOnceWithLines) {
       "  memory_ops: [{op: ropes, type: f32, bytes: 1 MB, bytes_per_s: 1 GB/s}]\n"
       "prices: [{model: on_demnd, region: r, dollars_per_hour: 3, source: s, date: d}]\n"
       "ranks_per_node: -1\n");
-  EXPECT_TRUE(has(said, "m.yaml:2: a machine file has no key 'memori'; did you mean memory?")) << said;
-  EXPECT_TRUE(has(said, "m.yaml:3: memory.value = 16 parsecs: must be a number of at least 0, with or without a unit, such as 139.8 GiB"))
+  EXPECT_TRUE(file_has(said, "m.yaml:2: a machine file has no key 'memori'; did you mean memory?")) << said;
+  EXPECT_TRUE(file_has(said, "m.yaml:3: memory.value = 16 parsecs: must be a number of at least 0, with or without a unit, such as 139.8 GiB"))
       << said;
-  EXPECT_TRUE(has(said, "m.yaml:5: peak.bf16 = 95 TFLOP/s: must be {value, source, date}")) << said;
-  EXPECT_TRUE(has(said, "m.yaml:6: peak.f32.value = 20 TFLOP/s: has no source")) << said;
-  EXPECT_TRUE(has(said, "m.yaml:8: `links.node` has no key 'latancy'; did you mean latency?")) << said;
-  EXPECT_TRUE(has(said, "m.yaml:9: algorithm cannot be 'rings'; did you mean ring?")) << said;
-  EXPECT_TRUE(has(said, "m.yaml:13: rates.matmul_share.value = 1.5: must be a number from 0 to 1")) << said;
-  EXPECT_TRUE(has(said, "m.yaml:14: form cannot be 'nq'")) << said;
-  EXPECT_TRUE(has(said, "m.yaml:14: flops_per_s = 0: must be a number above 0")) << said;
-  EXPECT_TRUE(has(said, "m.yaml:15: op cannot be 'ropes'; did you mean rope?")) << said;
-  EXPECT_TRUE(has(said, "m.yaml:16: model cannot be 'on_demnd'; did you mean on_demand?")) << said;
-  EXPECT_TRUE(has(said, "m.yaml:17: ranks_per_node must be at least 0")) << said;
+  EXPECT_TRUE(file_has(said, "m.yaml:5: peak.bf16 = 95 TFLOP/s: must be {value, source, date}")) << said;
+  EXPECT_TRUE(file_has(said, "m.yaml:6: peak.f32.value = 20 TFLOP/s: has no source")) << said;
+  EXPECT_TRUE(file_has(said, "m.yaml:8: `links.node` has no key 'latancy'; did you mean latency?")) << said;
+  EXPECT_TRUE(file_has(said, "m.yaml:9: algorithm cannot be 'rings'; did you mean ring?")) << said;
+  EXPECT_TRUE(file_has(said, "m.yaml:13: rates.matmul_share.value = 1.5: must be a number from 0 to 1")) << said;
+  EXPECT_TRUE(file_has(said, "m.yaml:14: form cannot be 'nq'")) << said;
+  EXPECT_TRUE(file_has(said, "m.yaml:14: flops_per_s = 0: must be a number above 0")) << said;
+  EXPECT_TRUE(file_has(said, "m.yaml:15: op cannot be 'ropes'; did you mean rope?")) << said;
+  EXPECT_TRUE(file_has(said, "m.yaml:16: model cannot be 'on_demnd'; did you mean on_demand?")) << said;
+  EXPECT_TRUE(file_has(said, "m.yaml:17: ranks_per_node must be at least 0")) << said;
 }
 
 TEST(MachineFile, RefusesWhatIsNoMachine) {
-  EXPECT_TRUE(has(refusal("- a\n- b\n"), "must hold `key: value` lines"));
-  EXPECT_TRUE(has(refusal("name: [\n"), "is not valid YAML"));
-  EXPECT_TRUE(has(refusal("title: x\n"), "has no `name`"));
-  EXPECT_TRUE(has(refusal("name: a\nname: b\n"), "name is there twice"));
-  EXPECT_TRUE(has(refusal("name: a\nranks_per_node: 0\n"), "is for a host whose `cores` they share"));
-  EXPECT_TRUE(has(refusal("name: a\nrates:\n  memory_ops: [{op: rope, type: f32, bytes: 8, bytes_per_s: 8}]\n"), "rates has no source"));
-  EXPECT_TRUE(has(refusal("name: a\nlinks:\n  measured: [{op: all_redce, ranks: 2, bytes: 8, seconds: 0}]\n"), "did you mean all_reduce?"));
+  EXPECT_TRUE(file_has(refusal("- a\n- b\n"), "must hold `key: value` lines"));
+  EXPECT_TRUE(file_has(refusal("name: [\n"), "is not valid YAML"));
+  EXPECT_TRUE(file_has(refusal("title: x\n"), "has no `name`"));
+  EXPECT_TRUE(file_has(refusal("name: a\nname: b\n"), "name is there twice"));
+  EXPECT_TRUE(file_has(refusal("name: a\nranks_per_node: 0\n"), "is for a host whose `cores` they share"));
+  EXPECT_TRUE(file_has(refusal("name: a\nrates:\n  memory_ops: [{op: rope, type: f32, bytes: 8, bytes_per_s: 8}]\n"), "rates has no source"));
+  EXPECT_TRUE(file_has(refusal("name: a\nlinks:\n  measured: [{op: all_redce, ranks: 2, bytes: 8, seconds: 0}]\n"), "did you mean all_reduce?"));
   EXPECT_THROW(read_machine("no/such/machine.yaml"), UsageError);
 }
 
@@ -103,15 +103,15 @@ TEST(MachineFile, EmptyFiguresAreAskedForByTheirKey) {
     m.need(m.peak_bf16);
     FAIL() << "an empty figure was used";
   } catch (const UsageError& e) {
-    EXPECT_TRUE(has(e.what(), "m.yaml: peak.bf16 is empty: the bf16 peak of a rank, dense is not known")) << e.what();
-    EXPECT_TRUE(has(e.what(), "such as 665 TFLOP/s")) << e.what();
+    EXPECT_TRUE(file_has(e.what(), "m.yaml: peak.bf16 is empty: the bf16 peak of a rank, dense is not known")) << e.what();
+    EXPECT_TRUE(file_has(e.what(), "such as 665 TFLOP/s")) << e.what();
   }
   EXPECT_THROW(price_of(m, PriceModel::spot), UsageError);
   try {
     price_of(m, PriceModel::on_demand, "mars-1");
     FAIL() << "a price that is not there was used";
   } catch (const UsageError& e) {
-    EXPECT_TRUE(has(e.what(), "prices has none for on_demand in mars-1; there is spot in r")) << e.what();
+    EXPECT_TRUE(file_has(e.what(), "prices has none for on_demand in mars-1; there is spot in r")) << e.what();
   }
 }
 
@@ -162,8 +162,8 @@ TEST(MachineLibrary, UnknownNamesListTheKnownOnes) {
     find_machine("p5enn");
     FAIL() << "found";
   } catch (const UsageError& e) {
-    EXPECT_TRUE(has(e.what(), "did you mean p5en?")) << e.what();
-    EXPECT_TRUE(has(e.what(), "trn1.32xlarge")) << e.what();
+    EXPECT_TRUE(file_has(e.what(), "did you mean p5en?")) << e.what();
+    EXPECT_TRUE(file_has(e.what(), "trn1.32xlarge")) << e.what();
   }
   EXPECT_EQ(find_machine(source_path("machines/p4d.yaml")).name, "p4d");
 }
