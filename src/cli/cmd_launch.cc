@@ -20,10 +20,13 @@
 #include "supervise/child.h"
 #include "supervise/hosts.h"
 #include "supervise/launcher.h"
+#include "supervise/output_writer.h"
 
 namespace hlat {
 
 namespace {
+
+constexpr size_t kMostOutput = size_t{4} << 20;  // bytes that wait to be written
 
 struct LaunchArgs {
   ConfigArgs config;
@@ -49,14 +52,13 @@ void run_launch(const LaunchArgs& args) {
   setup.in_slurm_job = env("SLURM_JOB_ID") != nullptr && setup.config.launch.starter != "mpirun";
   setup.train = words_of(args, "train");
   setup.check = words_of(args, "check");
-  setup.check.emplace_back("--short");
+  for (const char* word : {"--short", "--json"}) setup.check.emplace_back(word);
   setup.fresh = args.fresh;
   setup.version = version();
   setup.columns = live_columns(STDERR_FILENO);
-  setup.show = [](const std::string& text) {
-    if (!text.empty()) print_err(text);
-  };
-  setup.say = [](const std::string& text) { print_err(fmt::format("hlat launch: {}\n", text)); };
+  OutputWriter errors(print_err, kMostOutput);  // a terminal that nobody reads must not hold up the launcher
+  setup.show = [&](const std::string& text) { errors.put(text); };
+  setup.say = [&](const std::string& text) { errors.put(fmt::format("hlat launch: {}\n", text)); };
   const LaunchEnd end = launch(setup);
   const RunAccount account_of = account(read_run_record(setup.config.run.dir, false));
   setup.say(fmt::format("{}{}", goodput_words(account_of.goodput), end.words.empty() ? "" : "; " + end.words));

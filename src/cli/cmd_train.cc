@@ -56,6 +56,7 @@ struct TrainArgs {
   bool fresh = false;
   std::vector<int64_t> skip;  // steps
   int64_t before = 0;         // 0: from the newest checkpoint
+  bool unverified = false;    // one whose replicas were not compared will do
 };
 
 // What rank 0 tells before the first step.
@@ -182,7 +183,7 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
   const bool leads = session.rank() == 0;
   StartWatch& start = guard.start();
   start.begin("looking for checkpoints");
-  StartPoint from = find_start(config, args.fresh, session.world(), args.before);
+  StartPoint from = find_start(config, args.fresh, session.world(), {.step = args.before, .verified = !args.unverified});
   if (leads && args.before > 0 && !from.resumes())
     print_err(fmt::format("there is no checkpoint before step {}: the run starts from its beginning\n", args.before));
   start.begin("preparing the device");
@@ -292,10 +293,12 @@ void add_train_command(CLI::App& app) {
       ->allow_extra_args(false)
       ->check(within(int64_t{1}, int64_t{1} << 56))
       ->type_name("STEPS");
-  command->add_option("--before", args->before, "go back to the newest verified checkpoint before this step; later ones are set aside")
-      ->check(within(int64_t{1}, int64_t{1} << 56))
-      ->excludes(fresh)
-      ->type_name("STEP");
+  CLI::Option* before =
+      command->add_option("--before", args->before, "go back to the newest verified checkpoint before this step; later ones are set aside")
+          ->check(within(int64_t{1}, int64_t{1} << 56))
+          ->excludes(fresh)
+          ->type_name("STEP");
+  command->add_flag("--unverified", args->unverified, "with --before: also to one whose replicas were not compared")->needs(before);
   command->add_flag("--json", args->json, "print the summary as one JSON object");
   command->callback([args] { run_train(*args); });
 }

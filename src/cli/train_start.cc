@@ -4,6 +4,7 @@
 
 #include "base/json_text.h"
 #include "checkpoint/staging.h"
+#include "cli/plant_faults.h"
 #include "cli/print.h"
 #include "cli/version.h"
 #include "comm/host_exchange.h"
@@ -44,7 +45,7 @@ std::unique_ptr<FolderLease> lease_checkpoints(const Config& config, const Folde
 }  // namespace
 
 RunFolder* open_folder(const Config& given, const Config& config, const StartPoint& from, bool fresh, const Session& session,
-                       RunGuard& guard) {
+                       RunGuard& guard) try {
   RunFolder* folder = nullptr;
   if (session.rank() == 0) {
     const auto say = [](const std::string& text) { print_err(fmt::format("hlat: {}\n", text)); };
@@ -65,6 +66,10 @@ RunFolder* open_folder(const Config& given, const Config& config, const StartPoi
   const uint64_t token = broadcast_value(session.world(), folder != nullptr ? folder->lease().token() : 0, 0);
   if (folder == nullptr) guard.join(token);
   return folder;
+} catch (const FolderHeld& e) {
+  // The launcher has tried this folder before: a rank of that time, on a host out of reach, will give it back.
+  if (this_attempt() > 1) throw FaultError(e.what());
+  throw;
 }
 
 TrainState start_run(StartPoint& from, const Config& config, PlacedModel& model, const Session& session, int threads, RunFolder* folder) {

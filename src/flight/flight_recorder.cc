@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 #include <new>
 
 #include "base/error.h"
-#include "base/file.h"
 
 namespace hlat {
 
@@ -33,12 +33,13 @@ void* map_ring(const std::filesystem::path& file) {
   constexpr size_t kBytes = sizeof(FlightRing);
   if (file.empty()) return mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) fail_storage(errno, fmt::format("flight recorder {}", file.string()));
+  // Not bad input, whatever the reason: the agent makes the folder, and another start finds it made.
+  if (fd < 0) fail<FaultError>("flight recorder {}: {}", file.string(), std::strerror(errno));
   // Taken now, not when it is written to: a full memory is an error here and not a signal there.
   const int error = posix_fallocate(fd, 0, kBytes);
   void* at = error == 0 ? mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
   close(fd);
-  if (error != 0) fail_storage(error, fmt::format("flight recorder {}", file.string()));
+  if (error != 0) fail<FaultError>("flight recorder {}: {}", file.string(), std::strerror(error));
   return at;
 }
 
@@ -188,7 +189,8 @@ bool FlightRecorder::agent_is_gone(double silent_s) const {
   const int pid = ring_->agent_pid;
   if (pid == 0) return false;
   if (kill(pid, 0) != 0 && errno == ESRCH) return true;
-  return static_cast<double>(now_ns() - ring_->agent_beat_ns) * 1e-9 > silent_s;
+  const uint64_t beat = ring_->agent_beat_ns, now = now_ns();  // in this order: the agent may beat in between
+  return now > beat && static_cast<double>(now - beat) * 1e-9 > silent_s;
 }
 
 std::filesystem::path flight_ring_file(const std::filesystem::path& folder, int rank) { return folder / fmt::format("rank_{}.ring", rank); }

@@ -170,7 +170,9 @@ void LaunchJournal::write() {
   held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(done));
 }
 
-void LaunchJournal::launch(const std::string& reason) { tell({.kind = "launch", .reason = reason, .rank = -1}); }
+void LaunchJournal::launch(const std::string& reason, bool fresh) {
+  tell({.kind = "launch", .reason = reason, .rank = -1, .cause = fresh ? kFreshLaunch : ""});
+}
 
 void LaunchJournal::attempt(const Attempt& a) {
   attempt_ = a.number;
@@ -223,8 +225,8 @@ void LaunchJournal::wait(double seconds, const std::string& reason) {
   tell({.kind = "wait", .reason = reason, .rank = -1, .seconds = seconds});
 }
 
-void LaunchJournal::stop(int exit_code, int64_t step, const std::string& reason) {
-  tell({.kind = "stop", .step = step, .reason = reason, .exit_code = exit_code, .rank = -1});
+void LaunchJournal::stop(int exit_code, int64_t step, const std::string& reason, bool by_signal) {
+  tell({.kind = "stop", .step = step, .reason = reason, .exit_code = exit_code, .rank = -1, .cause = by_signal ? kStopBySignal : ""});
 }
 
 void LaunchJournal::finished(int64_t step) { tell({.kind = "finished", .step = step, .reason = "finished", .exit_code = 0, .rank = -1}); }

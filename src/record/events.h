@@ -35,11 +35,14 @@ struct RunEvent {
   int64_t repeated = 0;                 // ready: steps that are done again,
   double repeated_s = 0;                //   and what they had taken
   int64_t attempt = 0;                  // 1 is the first; 0: without a launcher
-  std::string cause = {};               // fault: its kind (FailureCause); empty: told by a rank
+  std::string cause = {};               // fault: its kind (FailureCause), empty: told by a rank; launch: kFreshLaunch; stop: kStopBySignal
   double pause_s = 0;                   // restart: before the next attempt
   std::string mesh = {};                // attempt: "tp 2, pp 1, dp 4"
   std::vector<std::string> hosts = {};  // attempt
 };
+
+inline constexpr const char* kFreshLaunch = "fresh";    // the launcher was asked to start the run anew
+inline constexpr const char* kStopBySignal = "signal";  // the launcher was asked to end
 
 struct EventsRead {
   std::vector<RunEvent> events;
@@ -64,7 +67,7 @@ class LaunchJournal {
   LaunchJournal(const LaunchJournal&) = delete;
   LaunchJournal& operator=(const LaunchJournal&) = delete;
 
-  void launch(const std::string& reason);  // the launcher begins, or takes over
+  void launch(const std::string& reason, bool fresh = false);  // the launcher begins, or takes over; fresh: the run is started anew
   struct Attempt {
     int64_t number = 1;
     int ranks = 1;
@@ -91,7 +94,7 @@ class LaunchJournal {
   void evict(const std::string& host, const std::string& reason);
   void check(double seconds, bool passed, const std::string& reason);  // hlat check, when it has ended
   void wait(double seconds, const std::string& reason);                // for hosts, when it is over
-  void stop(int exit_code, int64_t step, const std::string& reason);
+  void stop(int exit_code, int64_t step, const std::string& reason, bool by_signal = false);
   void finished(int64_t step);
 
   size_t held() const { return held_.size(); }

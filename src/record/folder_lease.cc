@@ -172,7 +172,7 @@ void FolderLease::acquire(const Say& say) {
     if (found.empty() && !fs::exists(file_)) continue;  // it was given back just now
     const Owner owner = Owner::parse(found);
     if (!is_dead(owner, found, say))
-      fail<UsageError>("another run is writing to {}: {}; choose another {} or stop it", folder_.string(), owner.describe(), setting_);
+      fail<FolderHeld>("another run is writing to {}: {}; choose another {} or stop it", folder_.string(), owner.describe(), setting_);
     if (!replace(found)) continue;
     word_ = fmt::format("the run folder was taken over from {}, which {}", owner.describe(),
                         owner.life() == Owner::Life::gone ? "is gone" : fmt::format("was silent for {:g} s", owner.lease_s));

@@ -17,11 +17,19 @@
 #include <string>
 #include <thread>
 
+#include "base/error.h"
+
 namespace hlat {
+
+// Another process, which lives, holds the folder.
+class FolderHeld : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
 
 class FolderLease {
  public:
-  // UsageError names a living owner, and the setting by which the user chose the folder. say: told when another's silence has to be waited
+  // FolderHeld names a living owner, and the setting by which the user chose the folder. say: told when another's silence has to be waited
   // for. May take a lease's time.
   using Say = std::function<void(const std::string&)>;
   FolderLease(const std::filesystem::path& folder, double lease_s, const Say& say = {}, std::string setting = "run.dir");

@@ -36,7 +36,8 @@ size_t first_event(const std::vector<RunEvent>& events) {
   bool launched = false, started = false;  // a launcher is at work; a process of it has started
   for (size_t i = 0; i < events.size(); ++i) {
     const RunEvent& e = events[i];
-    if (e.kind == "launch" && !launched) launched = true, started = false, launch = i;
+    // One that takes over from a killed launcher goes on with its run, unless it is to start anew.
+    if (e.kind == "launch" && (!launched || e.cause == kFreshLaunch)) launched = true, started = false, launch = i;
     if (e.kind == "stop" || e.kind == "finished") launched = false;
     if (e.kind != "start") continue;
     if (starts_anew(e) && !(launched && started)) first = launched ? launch : i;

@@ -21,4 +21,7 @@ class PreviousRun {
   std::filesystem::path run_folder_, folder_;
 };
 
+// Of the folders that have nothing but records of steps that were done again, which every restart may add to, the latest `most` stay.
+void prune_repeated(const std::filesystem::path& run_folder, size_t most);
+
 }  // namespace hlat

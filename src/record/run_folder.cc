@@ -58,6 +58,7 @@ std::vector<std::string> describe(const MetricsCut& cut, int64_t step, const fs:
   return lines;
 }
 
+constexpr size_t kMostRepeated = 20;   // folders of steps that were done again
 constexpr size_t kMostHeld = 100'000;  // steps, some 50 MiB
 
 // Of a run that starts anew all of them are done again.
@@ -115,6 +116,7 @@ void RunFolder::go_on(int64_t behind) {
   if (cut.first_cut) past_.repeated = *cut.last_cut - *cut.first_cut + 1, past_.repeated_s = cut.cut_s;
   for (const std::string& line : describe(cut, behind, cut.first_cut ? previous_.folder() : fs::path())) log_->info("{}", line);
   open_records();
+  prune_repeated(dir_, kMostRepeated);
 }
 
 void RunFolder::write(Held& held) {

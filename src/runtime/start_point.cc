@@ -48,7 +48,7 @@ bool is_within(const fs::path& checkpoint, const std::vector<fs::path>& dirs) {
 // What rank 0 finds.
 class Search {
  public:
-  Search(const Config& config, bool fresh, int64_t before)
+  Search(const Config& config, bool fresh, const GoBack& before)
       : asked_(!config.checkpoint.resume_from.empty() ? config.checkpoint.resume_from : config.checkpoint.init_from),
         resumes_(!config.checkpoint.resume_from.empty()),
         dir_(checkpoint_dir(config)),
@@ -70,7 +70,7 @@ class Search {
   StartPoint choose() {
     if (steps_.empty()) return asked_.empty() ? anew() : from_elsewhere();
     StartPoint own = newest();
-    if (asked_.empty() || asked_of(own) == asked_) return before_ > 0 ? verified_of(std::move(own)) : own;
+    if (asked_.empty() || asked_of(own) == asked_) return before_.step > 0 ? earlier_of(std::move(own)) : own;
     if (!resumes_)
       fail<UsageError>(
           "{} has checkpoints of a run that did not start from checkpoint.init_from = {}: leave the key out to go on with them, or set "
@@ -140,8 +140,8 @@ class Search {
     return start;
   }
 
-  // The newest of an earlier step that was found right when it was saved, and those before it.
-  StartPoint verified_of(StartPoint own) const {
+  // The newest of an earlier step, where asked for one that was found right when it was saved, and those before it.
+  StartPoint earlier_of(StartPoint own) const {
     StartPoint start;
     std::string found;
     for (const fs::path& folder : own.candidates) {
@@ -149,15 +149,16 @@ class Search {
       std::vector<DamagedFolder> damaged;
       if (!read(folder, index, damaged)) continue;  // it stays: it is told when it is newer than what is taken, or when it is tried
       found += fmt::format("{}step {} ({}verified)", found.empty() ? "" : ", ", index.step, is_verified(index) ? "" : "not ");
-      if (index.step >= before_ || !is_verified(index)) continue;
+      if (index.step >= before_.step || (before_.verified && !is_verified(index))) continue;
       if (start.candidates.empty()) start.index = index;
       start.candidates.push_back(folder);
     }
     if (start.candidates.empty())
       fail<UsageError>(
-          "--before {}: {} has no checkpoint of an earlier step whose replicas were found equal when it was saved (parallel.health_every); "
-          "it has {}: choose one with checkpoint.resume_from=STEP, or start anew with --fresh",
-          before_, dir_.string(), found);
+          "--before {}: {} has no checkpoint of an earlier step{}; it has {}: choose one with checkpoint.resume_from=STEP, or start anew "
+          "with --fresh",
+          before_.step, dir_.string(), before_.verified ? " whose replicas were found equal when it was saved (parallel.health_every)" : "",
+          found);
     start.kind = StartKind::rewind;
     start.damaged = std::move(own.damaged);
     start.run = start.index.run;
@@ -210,7 +211,7 @@ class Search {
   std::string asked_;
   bool resumes_;
   fs::path dir_;
-  int64_t before_;  // 0: any step
+  GoBack before_;
   std::vector<int64_t> steps_;
 };
 
@@ -247,7 +248,7 @@ fs::path weights_dir(const Config& config) {
   return config.checkpoint.dir.empty() ? fs::path(config.run.dir) / "weights" : fs::path(config.checkpoint.dir) / "weights";
 }
 
-StartPoint find_start(const Config& config, bool fresh, Comm& world, int64_t before) {
+StartPoint find_start(const Config& config, bool fresh, Comm& world, const GoBack& before) {
   std::optional<StartPoint> own;
   const std::string text = from_rank_0(world, [&] {
     own = Search(config, fresh, before).find();

@@ -43,11 +43,16 @@ struct StartPoint {
   int64_t step() const { return resumes() ? index.step : 0; }
 };
 
-// Collective over `world`. fresh: what the run folder has is not looked at. before: above 0, the run goes back to the newest checkpoint of
-// an earlier step that was verified (checkpoint/health_record.h); a run that has checkpoints and none such is a UsageError, and one without
-// checkpoints starts anew. UsageError on all ranks, also where the run of this folder has
-// its checkpoints elsewhere, or has recorded some that are gone.
-StartPoint find_start(const Config& config, bool fresh, Comm& world, int64_t before = 0);
+// The run goes back to the newest checkpoint of a step below this one.
+struct GoBack {
+  int64_t step = 0;      // 0: it does not
+  bool verified = true;  // only one that was verified will do (checkpoint/health_record.h)
+};
+
+// Collective over `world`. fresh: what the run folder has is not looked at. before: a run that has checkpoints and none such is a
+// UsageError, and one without checkpoints starts anew. UsageError on all ranks, also where the run of this folder has its checkpoints
+// elsewhere, or has recorded some that are gone.
+StartPoint find_start(const Config& config, bool fresh, Comm& world, const GoBack& before = {});
 
 // What the saved run allows to be changed (config/continuation.h), before memory is taken; lines for the log. UsageError.
 std::vector<std::string> check_start(const Config& config, const StartPoint& start);

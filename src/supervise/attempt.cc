@@ -23,6 +23,8 @@ constexpr double kAfterStarter = 2;  // for reports to come when mpirun has ende
 constexpr double kStarterEnd = 3;    // for mpirun to end when its ranks are gone
 constexpr double kEvidence = 2;      // to collect what rings hold
 constexpr double kAfterGrace = 5;    // beyond checkpoint.grace_s, in which ranks end themselves
+constexpr double kLeaseLook = 1;     // between looks whether the run is still this launcher's
+constexpr int kNotFound = 127;       // exit code of a program that cannot be started
 
 class RunningAttempt {
  public:
@@ -32,8 +34,8 @@ class RunningAttempt {
         hangs_(setup.config.launch, setup.ranks),
         stragglers_(setup.config.launch, setup.ranks),
         ends_(setup.ranks),
-        starter_(start_words(setup.command, setup.starter, setup.config.launch, geteuid() == 0),
-                 {.variables = setup.command.variables, .take_errors = true}) {
+        starter_words_(start_words(setup.command, setup.starter, setup.config.launch, geteuid() == 0)),
+        starter_(starter_words_, {.variables = setup.command.variables, .take_errors = true}) {
     end_.progressed_at = wall_time();
   }
 
@@ -46,6 +48,7 @@ class RunningAttempt {
       take_progress();
       ends_.look(views_, now_s());
       pass_signal();
+      if (now_s() - checked_ > kLeaseLook) setup_.check(), checked_ = now_s();
       failure = judge();
     }
     end_.failure = *failure;
@@ -68,6 +71,7 @@ class RunningAttempt {
       if (!v.gone()) silent = std::min(silent, v.silent_s);
       if (!v.steps.empty()) end_.reached = std::max(end_.reached, v.steps.back().step);
       saved_ = std::max(saved_, v.saved_step);
+      if (v.rank == 0) end_.rank_0 = LockOwner{.host = v.host, .pid = v.pid};
       end_.started = end_.started || v.steps_done > 0 || v.phase != FlightPhase::start;
     }
     if (progress != progress_) end_.progressed_at = wall_time() - (silent < 1e8 ? silent : 0);
@@ -112,11 +116,17 @@ class RunningAttempt {
     if (starter_ended_ == 0) starter_ended_ = now_s();
     if (now_s() - starter_ended_ < kAfterStarter) return std::nullopt;
     if (ends_.any_failed()) return judged(ends_.cause());
-    Failure f = at_large(FailureCause::error);
-    f.exit_code = starter_.status().value_or(1);
-    if (f.exit_code == 2) f.kind = FailureCause::bad_input;
-    f.words = fmt::format("{} ended with code {} and no word from the ranks", setup_.starter == Starter::direct ? "hlat train" : "mpirun",
-                          f.exit_code);
+    return starter_failed(starter_.status().value_or(1));
+  }
+
+  Failure starter_failed(int code) const {
+    const std::string name = setup_.starter == Starter::direct ? "hlat train" : starter_words_.front();
+    const std::string said = last_words(output_.kept());
+    Failure f = at_large(code == 2 || code == kNotFound ? FailureCause::bad_input : FailureCause::error);
+    f.exit_code = code == kNotFound ? 2 : code;
+    f.words = code == kNotFound && said.empty()
+                  ? fmt::format("{} cannot be started: there is no such program", name)
+                  : fmt::format("{} ended with code {} and no word from the ranks{}", name, code, said.empty() ? "" : ": " + said);
     return f;
   }
 
@@ -142,7 +152,7 @@ class RunningAttempt {
   }
 
   std::optional<Failure> hung() {
-    const auto hang = hangs_.look(by_rank(), now_s(), agents_.late_s());
+    const auto hang = hangs_.look(by_rank(), now_s(), agents_.take_late_s());
     if (!hang) return std::nullopt;
     std::string cause = hang->cause;
     if (const std::string who = fmt::format("rank {} ({}) ", hang->rank, hang->host); cause.starts_with(who)) cause.erase(0, who.size());
@@ -159,9 +169,11 @@ class RunningAttempt {
                                             s.factor, s.first_step, s.last_step);
       setup_.journal.straggler(s.rank, s.host, s.last_step, words);
       setup_.say(words);
-      if (setup_.config.launch.evict)
-        return Failure{
-            .kind = FailureCause::straggler, .step = s.last_step, .rank = s.rank, .host = agents_.host_of(s.rank), .words = words};
+      if (!setup_.config.launch.evict) continue;
+      const std::string host = agents_.host_of(s.rank);
+      if (setup_.can_spare(host))
+        return Failure{.kind = FailureCause::straggler, .step = s.last_step, .rank = s.rank, .host = host, .words = words};
+      setup_.say(fmt::format("{} stays: the other hosts are not enough (launch.evict)", host));
     }
     return std::nullopt;
   }
@@ -185,7 +197,7 @@ class RunningAttempt {
 
   void tear_down() {
     if (end_.failure.kind == FailureCause::finished) wait_for_starter(kStarterEnd);
-    end_.end = agents_.end(setup_.run, 0);  // with what an agent that is gone could not end
+    end_.end = agents_.end(setup_.run, {.hurry = setup_.asked_twice});  // with what an agent that is gone could not end
     wait_for_starter(kStarterEnd);
     starter_.end();
     setup_.show(output_.pass(starter_.read_errors()));
@@ -205,13 +217,14 @@ class RunningAttempt {
   StragglerWatch stragglers_;
   RankEnds ends_;
   StartOutput output_;
+  std::vector<std::string> starter_words_;
   Child starter_;
   std::vector<RankView> views_;
   AttemptEnd end_;
   uint64_t progress_ = 0;
   int64_t saved_ = 0;
   int asked_ = 0;
-  double asked_at_ = 0, starter_ended_ = 0;
+  double asked_at_ = 0, starter_ended_ = 0, checked_ = now_s();
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "supervise/hang_watch.h"
 #include "supervise/rank_start.h"
 #include "supervise/restart_policy.h"
+#include "supervise/run_lock.h"
 #include "supervise/start_output.h"
 #include "supervise/straggler.h"
 
@@ -22,12 +24,13 @@ struct AttemptSetup {
   RankCommand command;
   Starter starter = Starter::mpirun;
   std::string run;  // what the names of all jobs of this run begin with
-  std::string job;  // folder of the rings
   int ranks = 1;
-  std::function<int()> asked;                    // the signal that wants the launcher to end; 0: none
-  std::function<bool()> asked_twice;             // and at once
-  std::function<void(const std::string&)> show;  // output of the ranks, for the terminal
-  std::function<void(const std::string&)> say;   // a line of the launcher
+  std::function<int()> asked;                         // the signal that wants the launcher to end; 0: none
+  std::function<bool()> asked_twice;                  // and at once
+  std::function<bool(const std::string&)> can_spare;  // whether the run can go on without a host
+  std::function<void()> check;                        // throws when this launcher has lost its run to another
+  std::function<void(const std::string&)> show;       // output of the ranks, for the terminal
+  std::function<void(const std::string&)> say;        // a line of the launcher
   LaunchJournal& journal;
 };
 
@@ -39,7 +42,8 @@ struct AttemptEnd {
   std::vector<std::string> lost_hosts;
   std::string evidence;  // what every rank was doing, and its last events
   JobEnd end;
-  bool started = false;  // ranks came as far as opening the run folder
+  bool started = false;                  // ranks came as far as opening the run folder
+  std::optional<LockOwner> rank_0 = {};  // who holds the run folder
 };
 
 // Returns when nothing of the attempt is left, or what cannot be ended is named. Collects the evidence before it ends anything.

@@ -26,9 +26,10 @@ Pipe make_pipe() {
 }
 
 // In the child, where only calls that are safe after fork() are made: everything is prepared before.
-[[noreturn]] void become(char* const* words, char* const* environment, int input, int errors) {
+[[noreturn]] void become(char* const* words, char* const* environment, int input, int output, int errors) {
   ::setsid();
   if (input >= 0) ::dup2(input, STDIN_FILENO);
+  if (output >= 0) ::dup2(output, STDOUT_FILENO);
   if (errors >= 0) ::dup2(errors, STDERR_FILENO);
   sigset_t none;
   ::sigemptyset(&none);
@@ -55,6 +56,24 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   return out;
 }
 
+// What is there; a pipe at its end is closed and becomes -1.
+std::string read_all(int& from) {
+  std::string out;
+  std::array<char, 65536> buffer{};
+  while (from >= 0) {
+    const ssize_t got = ::read(from, buffer.data(), buffer.size());
+    if (got > 0) {
+      out.append(buffer.data(), static_cast<size_t>(got));
+    } else if (got == 0) {
+      ::close(from);
+      from = -1;
+    } else if (errno != EINTR) {
+      break;
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Child::Child(const std::vector<std::string>& words, const ChildOptions& options) {
@@ -62,29 +81,36 @@ Child::Child(const std::vector<std::string>& words, const ChildOptions& options)
   const std::vector<char*> word_list = pointers(texts), environment_list = pointers(environment);
   const Pipe input = make_pipe();
   const Pipe errors = options.take_errors ? make_pipe() : Pipe{-1, -1};
+  const Pipe output = options.take_output ? make_pipe() : Pipe{-1, -1};
   pid_ = ::fork();
   const int error = errno;
-  if (pid_ == 0) become(word_list.data(), environment_list.data(), input[0], errors[1]);
+  if (pid_ == 0) become(word_list.data(), environment_list.data(), input[0], output[1], errors[1]);
   ::close(input[0]);
-  if (errors[1] >= 0) ::close(errors[1]);
+  for (const int theirs : {errors[1], output[1]})
+    if (theirs >= 0) ::close(theirs);
   // Small enough for a pipe's buffer, and a child that is gone already is found out later.
   if (pid_ > 0 && !options.input.empty() && ::write(input[1], options.input.data(), options.input.size()) < 0) errno = 0;
   ::close(input[1]);
   errors_ = errors[0];
-  if (errors_ >= 0) ::fcntl(errors_, F_SETFL, O_NONBLOCK);
+  output_ = output[0];
+  for (const int own : {errors_, output_})
+    if (own >= 0) ::fcntl(own, F_SETFL, O_NONBLOCK);
   if (pid_ < 0) fail<FaultError>("cannot start {}: {}", words[0], std::strerror(error));
 }
 
 Child::~Child() {
   end();
-  if (errors_ >= 0) ::close(errors_);
+  for (const int own : {errors_, output_})
+    if (own >= 0) ::close(own);
 }
 
+// It is left to end() to take it from the kernel's list.
 bool Child::running() {
   if (status_) return false;
-  int status = 0;
-  if (::waitpid(pid_, &status, WNOHANG) == 0) return true;
-  status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == EINTR) return true;
+  if (info.si_pid == 0) return true;
+  status_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
   return false;
 }
 
@@ -93,30 +119,17 @@ void Child::signal(int number) const {
 }
 
 void Child::end() {
+  if (reaped_) return;
   ::kill(-pid_, SIGKILL);  // the session's group: helpers of mpirun among them
-  if (status_) return;
   ::kill(pid_, SIGKILL);
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
-  status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  reaped_ = true;
+  if (!status_) status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-std::string Child::read_errors() {
-  std::string out;
-  std::array<char, 65536> buffer{};
-  while (errors_ >= 0) {
-    const ssize_t got = ::read(errors_, buffer.data(), buffer.size());
-    if (got > 0) {
-      out.append(buffer.data(), static_cast<size_t>(got));
-    } else if (got == 0) {
-      ::close(errors_);
-      errors_ = -1;
-    } else if (errno != EINTR) {
-      break;
-    }
-  }
-  return out;
-}
+std::string Child::read_errors() { return read_all(errors_); }
+std::string Child::read_output() { return read_all(output_); }
 
 std::vector<std::string> split_words(const std::string& text) {
   std::vector<std::string> words;

@@ -15,6 +15,7 @@ struct ChildOptions {
   std::map<std::string, std::string> variables = {};  // besides those of this process
   std::string input = {};                             // for its standard input, of a few KiB at most; then it is at its end
   bool take_errors = false;                           // its stderr is read here (read_errors) instead of being this process's
+  bool take_output = false;                           // likewise its stdout (read_output)
 };
 
 class Child {
@@ -31,12 +32,13 @@ class Child {
   void signal(int number) const;                         // to it alone
   void end();                                            // with all of its session that is left, and waits for it
   std::string read_errors();                             // what came since the last call; does not wait
-  int errors_fd() const { return errors_; }              // -1: not taken, or at its end
+  std::string read_output();
 
  private:
   pid_t pid_ = -1;
-  int errors_ = -1;
+  int errors_ = -1, output_ = -1;  // -1: not taken, or at its end
   std::optional<int> status_;
+  bool reaped_ = false;  // until then its number, and that of its group, belongs to no other process
 };
 
 // Words of a command as a shell splits them, without its other meanings; "a 'b c'" is two. UsageError: a quote without its end.

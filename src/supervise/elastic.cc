@@ -45,22 +45,33 @@ struct Placement {
   std::vector<Host> usable;  // slots that the ranks fill from the front
 };
 
-// Within hosts, or across them where that is the only way.
-Placement place(const Config& c, const std::vector<Host>& hosts, int64_t limit) {
+// Within hosts; across them where that is the only way, or where it is asked for.
+Placement place(const Config& c, const std::vector<Host>& hosts, int64_t limit, bool across) {
   Placement found{.usable = whole_groups(hosts, c.parallel.tp)};
   found.dp = largest_dp(c, total_slots(found.usable), limit);
-  if (found.dp == 0) found = {.dp = largest_dp(c, total_slots(hosts), limit), .usable = hosts};
+  if (Placement wide{.dp = largest_dp(c, total_slots(hosts), limit), .usable = hosts}; found.dp == 0 || (across && wide.dp > found.dp))
+    found = std::move(wide);
   return found;
 }
 
+// Replicas that launch.ranks asks for; without it as many as there may be.
+int64_t asked_dp(const Config& c, const std::vector<Host>& first) {
+  return c.launch.ranks > 0 ? c.launch.ranks / (c.parallel.tp * c.parallel.pp) : total_slots(first);
+}
+
+// Whether tensor parallel groups must cross hosts for the ranks that launch.ranks asks for.
+bool crosses_hosts(const Config& c, const std::vector<Host>& first) {
+  return c.launch.ranks > 0 && place(c, first, asked_dp(c, first), false).dp < asked_dp(c, first);
+}
+
 // The first hosts, and of the spares as few as reach `wanted`, or the largest number that is possible.
-Placement place_with_spares(const Config& c, const std::vector<Host>& first, const std::vector<Host>& spares, int64_t wanted) {
+Placement place_with_spares(const Config& c, const std::vector<Host>& first, const std::vector<Host>& spares, int64_t wanted, bool across) {
   std::vector<Host> hosts = first;
-  Placement best = place(c, hosts, wanted);
+  Placement best = place(c, hosts, wanted, across);
   for (const Host& spare : spares) {
     if (best.dp == wanted) break;
     hosts.push_back(spare);
-    if (Placement more = place(c, hosts, wanted); more.dp > best.dp) best = std::move(more);
+    if (Placement more = place(c, hosts, wanted, across); more.dp > best.dp) best = std::move(more);
   }
   return best;
 }
@@ -105,8 +116,8 @@ int64_t wanted_dp(const Config& c, const std::vector<Host>& first) {
     fail<UsageError>("launch.ranks ({}) must be {} ({} tp x {} pp{})", c.launch.ranks,
                      p.dp > 0 ? fmt::format("{}", p.ranks()) : fmt::format("a multiple of {}", group), p.tp, p.pp,
                      p.dp > 0 ? fmt::format(" x {} dp", p.dp) : "");
-  const int64_t limit = c.launch.ranks > 0 ? c.launch.ranks / group : total_slots(first);
-  const int64_t dp = place(c, first, limit).dp;
+  const int64_t limit = asked_dp(c, first);
+  const int64_t dp = place(c, first, limit, crosses_hosts(c, first)).dp;
   if (dp > 0 && (c.launch.ranks == 0 || dp == limit)) return dp;
   const int64_t slots = total_slots(first);
   if (dp > 0 && slots >= c.launch.ranks)
@@ -120,7 +131,7 @@ int64_t wanted_dp(const Config& c, const std::vector<Host>& first) {
 
 }  // namespace
 
-MeshChoice choose_mesh(const Config& config, const std::vector<Host>& hosts, const std::vector<Host>& living) {
+MeshChoice choose_mesh(const Config& config, const std::vector<Host>& hosts, const std::vector<Host>& living, int least_dp) {
   const auto spares = static_cast<size_t>(config.launch.spares);
   if (spares >= hosts.size())
     fail<UsageError>("launch.spares ({}) leaves none of {}", spares, counted(static_cast<int64_t>(hosts.size()), "host"));
@@ -132,13 +143,17 @@ MeshChoice choose_mesh(const Config& config, const std::vector<Host>& hosts, con
   choice.tp = static_cast<int>(config.parallel.tp);
   choice.pp = static_cast<int>(config.parallel.pp);
   const std::vector<Host> left = left_of(first, living), spare = left_of(last, living);
-  const Placement placed = place_with_spares(config, left, spare, wanted);
+  const Placement placed = place_with_spares(config, left, spare, wanted, crosses_hosts(config, first));
   const int64_t group = config.parallel.tp * config.parallel.pp, all = wanted * group;
   if (placed.dp == 0 || (placed.dp < wanted && !config.launch.elastic)) {
     const int64_t needed = config.launch.elastic && config.parallel.dp == 0 ? group : all;
     const char* rule = needed == group ? "" : config.parallel.dp > 0 ? "; parallel.dp is fixed" : "; launch.elastic is off";
     choice.words = fmt::format("{} of {} left, needed: {}{}", total_slots(left) + total_slots(spare), counted(total_slots(hosts), "slot"),
                                needed, rule);
+    return choice;
+  }
+  if (placed.dp < least_dp) {
+    choice.words = fmt::format("dp {} is possible, and less than dp {} does not work", placed.dp, least_dp);
     return choice;
   }
   choice.dp = static_cast<int>(placed.dp);

@@ -3,7 +3,8 @@
 // tp and pp are those of the config; dp is the largest for which the ranks fit the slots and the rules of the config hold (the batch is
 // a multiple of micro_batch x dp). Global batch and data order do not depend on dp. With parallel.dp in the config, or launch.elastic off,
 // it is that many or none. Hosts are used in their order, and the last launch.spares of them only for what others lack. A tensor
-// parallel group stays within a host unless no mesh is possible otherwise: it talks more than all others.
+// parallel group stays within a host, since it talks more than all others, unless no mesh is possible otherwise, or launch.ranks asks for
+// more ranks than the hosts of the run can take that way.
 #pragma once
 
 #include <string>
@@ -26,7 +27,8 @@ struct MeshChoice {
 };
 
 // `hosts`: all that the run was given, spares last. `living`: by name, those that can be used now with the slots that are left.
-// UsageError when not even all hosts together are enough: waiting would not help.
-MeshChoice choose_mesh(const Config& config, const std::vector<Host>& hosts, const std::vector<Host>& living);
+// least_dp: fewer replicas are known not to work, and are not possible. UsageError when not even all hosts together are enough: waiting
+// would not help.
+MeshChoice choose_mesh(const Config& config, const std::vector<Host>& hosts, const std::vector<Host>& living, int least_dp = 1);
 
 }  // namespace hlat

@@ -16,7 +16,6 @@ constexpr size_t kLearnedSteps = 128;
 constexpr double kFloor = 8, kFloorMedians = 2.65;    // seconds, medians: what is silent for less never hangs
 constexpr double kCeiling = 10, kCeilingMedians = 3;  // in which a hang is found
 constexpr double kLooks = 1;                          // of that, what goes by between looks
-constexpr double kLate = 0.5;                         // seconds: a look that comes so late counts as a delay
 
 constexpr uint64_t kSomeBytes = 1 << 20;  // less is no progress: locks are renewed, lines are logged
 
@@ -95,7 +94,8 @@ double HangWatch::silent_s(const RankView& v, double now) const {
 std::optional<Hang> HangWatch::look(const RankViews& views, double now, double delay_s) {
   HLAT_CHECK(views.size() == seen_.size(), "views of {} ranks, not {}", views.size(), seen_.size());
   if (!begun_) begun_ = now;
-  if (delay_s > kLate) delays_ += delay_s;
+  delays_ += std::clamp(delay_s, 0.0, now - looked_.value_or(now));
+  looked_ = now;
   bool suspected = false;
   for (size_t r = 0; r < views.size(); ++r) {
     if (!views[r]) continue;

@@ -38,7 +38,8 @@ class HangWatch {
  public:
   HangWatch(const LaunchConfig& config, int ranks);
 
-  // views: the latest of each rank. now: seconds, of a clock that never goes back; delay_s: how much later than planned this look comes.
+  // views: the latest of each rank. now: seconds, of a clock that never goes back. delay_s: how long observers did not run since the look
+  // before; each delay is told once, and no more counts than has gone by.
   std::optional<Hang> look(const RankViews& views, double now, double delay_s = 0);
 
   double limit_of(const RankView& view) const;
@@ -64,7 +65,7 @@ class HangWatch {
 
   const double hang_s_, start_hang_s_;
   std::vector<Seen> seen_;
-  std::optional<double> begun_;
+  std::optional<double> begun_, looked_;
   double delays_ = 0;                // all so far
   std::map<int64_t, double> times_;  // of the latest steps: the longest of all ranks
   std::vector<double> longest_;      // by phase, of all ranks

@@ -72,9 +72,13 @@ std::string run_prefix(const fs::path& run_dir) {
   return fmt::format("{}/hlat-{:016x}-", kRingFolder, hash_name(whole.string()));
 }
 
-fs::path job_folder(const fs::path& run_dir, int64_t number) { return run_prefix(run_dir) + std::to_string(number); }
+fs::path job_folder(const fs::path& run_dir, const std::string& launcher, int64_t number) {
+  return fmt::format("{}{}-{}", run_prefix(run_dir), launcher, number);
+}
 
-std::vector<HostProcess> processes_of(const std::string& prefix) {
+bool is_of_job(const std::string& job, const std::string& name) { return name.ends_with('-') ? job.starts_with(name) : job == name; }
+
+std::vector<HostProcess> processes_of(const std::string& job_name) {
   const std::set<int> own = own_line();
   const std::string here = host_space("/proc/self");
   std::vector<HostProcess> found;
@@ -84,27 +88,27 @@ std::vector<HostProcess> processes_of(const std::string& prefix) {
     int pid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size() || own.contains(pid)) continue;
     std::string job = job_in(proc_text(entry.path() / "environ"));  // empty for a process that is gone, or a zombie
-    if (job.empty() || !job.starts_with(prefix) || host_space(entry.path()) != here) continue;
+    if (job.empty() || !is_of_job(job, job_name) || host_space(entry.path()) != here) continue;
     const Stat stat = stat_of(entry.path());
     found.push_back({.pid = pid, .state = stat.state, .job = std::move(job), .name = stat.name});
   }
   return found;
 }
 
-std::vector<HostProcess> end_processes(const std::string& prefix, double limit_s) {
+std::vector<HostProcess> end_processes(const std::string& name, double limit_s) {
   const double limit = now_s() + limit_s;
   for (;;) {
-    std::vector<HostProcess> left = processes_of(prefix);
+    std::vector<HostProcess> left = processes_of(name);
     if (left.empty() || now_s() > limit) return left;
     for (const HostProcess& p : left) kill(p.pid, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 
-void remove_job_folders(const std::string& prefix) {
+void remove_job_folders(const std::string& name) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(kRingFolder, error))
-    if (entry.path().string().starts_with(prefix)) fs::remove_all(entry.path(), error);
+    if (is_of_job(entry.path().string(), name)) fs::remove_all(entry.path(), error);
 }
 
 }  // namespace hlat

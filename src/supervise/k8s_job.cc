@@ -123,7 +123,7 @@ std::string launcher(const Manifest& m, const JobOptions& options) {
                      fmt::arg("grace", m.grace_s + 30));
 }
 
-// A worker waits for ssh. When its pod is to end, the ranks are told, and have the grace period to save.
+// A worker waits for ssh. When its pod is to end, the ranks are told, and have the grace period to save; none are started there any more.
 std::string worker(const Manifest& m) {
   return fmt::format(R"(    Worker:
       replicas: {nodes}
@@ -147,7 +147,7 @@ std::string worker(const Manifest& m) {
             lifecycle:
               preStop:
                 exec:
-                  command: [sh, -c, "pkill -USR1 -f 'hlat trai[n]'; while pgrep -f 'hlat trai[n]'; do sleep 1; done"]
+                  command: [sh, -c, "touch /dev/shm/hlat-draining; pkill -USR1 -f 'hlat trai[n]'; while pgrep -f 'hlat trai[n]'; do sleep 1; done"]
             securityContext:
               capabilities: {{add: [IPC_LOCK]}}
 {resources}            volumeMounts:

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "base/machine.h"
@@ -17,8 +17,12 @@
 #include "record/folder_lease.h"
 #include "record/progress.h"
 #include "supervise/attempt.h"
-#include "supervise/elastic.h"
+#include "supervise/host_pool.h"
 #include "supervise/host_processes.h"
+#include "supervise/hosts_check.h"
+#include "supervise/launch_history.h"
+#include "supervise/run_lock.h"
+#include "supervise/run_places.h"
 
 namespace hlat {
 
@@ -26,9 +30,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr double kAgentStart = 30;    // seconds for the agents of all hosts to answer
-constexpr double kAgentAgain = 5;     // for one that was lost
-constexpr double kStillWaiting = 60;  // between lines about hosts that are waited for
+constexpr double kWatched = 10;       // seconds for agents to say that they watch
+constexpr double kFolderMargin = 60;  // for ranks that are out of reach to end: their agent notices, asks, and ends them
+constexpr int kLauncherLetters = 8;
 
 std::vector<std::string> names_of(const std::vector<Host>& hosts) {
   std::vector<std::string> names;
@@ -36,12 +40,9 @@ std::vector<std::string> names_of(const std::vector<Host>& hosts) {
   return names;
 }
 
-fs::path make_launch_folder(const Config& config) {
-  const fs::path folder = fs::path(config.run.dir) / "launch";
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) fail<UsageError>("run.dir = {}: {}", config.run.dir, error.message());
-  return folder;
+int exit_code_of_error(const std::exception& e) {
+  if (dynamic_cast<const UsageError*>(&e) != nullptr) return 2;
+  return dynamic_cast<const FaultError*>(&e) != nullptr ? 4 : 1;
 }
 
 class Launcher {
@@ -53,220 +54,253 @@ class Launcher {
         folder_(make_launch_folder(config_)),
         lease_(folder_, static_cast<double>(config_.run.lease_s), setup.say),
         journal_(config_.run.dir, setup.version),
+        past_(launch_history(read_events(config_.run.dir).events, setup.fresh)),
+        name_(random_word(kLauncherLetters)),
+        run_(run_prefix(config_.run.dir)),
         agents_({.remote = split_words(config_.launch.remote), .by_srun = setup.in_slurm_job}, setup.version),
-        fresh_(setup.fresh) {}
+        pool_(config_, setup.hosts, run_, agents_, setup.say),
+        fresh_(setup.fresh) {
+    for (const std::string& host : past_.evicted) pool_.leave_out(host);
+    if (past_.pending) take(decide(past_.failures, config_.launch, config_.loss));
+  }
 
-  LaunchEnd run() {
-    journal_.launch(lease_.taken_over().empty() ? "started" : "started again: " + lease_.taken_over());
-    meet_hosts();
-    clear_leftovers();
-    for (;;) {
-      const std::optional<MeshChoice> mesh = await_mesh();
-      if (!mesh) return stopped_by_signal(0);
-      if (!check_hosts(*mesh)) continue;
-      const AttemptEnd end = attempt(*mesh);
-      if (end.failure.kind == FailureCause::finished) {
-        journal_.finished(end.reached);
-        return {.restarts = restarts_};
-      }
-      keep_evidence(end);
-      if (end.failure.asked) return stopped_by_signal(end.failure.exit_code);
-      history_.push_back(end.failure);
-      const Decision decision = decide(history_, config_.launch, config_.loss);
-      if (!decision.restart) return stopped(decision, end);
-      if (!follow(decision, end)) return stopped_by_signal(0);
-    }
+  // Whatever ends this, nothing of the run goes on without it.
+  LaunchEnd run() try { return go_on(); } catch (const std::exception& e) {
+    if (!job_.empty()) agents_.end(job_, {.hurry = [this] { return twice_.load(); }});
+    if (owns_run()) journal_.stop(exit_code_of_error(e), 0, e.what());
+    throw;
   }
 
  private:
-  void meet_hosts() {
-    absent_ = agents_.ensure(names_of(setup_.hosts), kAgentStart);
-    for (const auto& [host, why] : absent_) setup_.say(fmt::format("host {}: {}", host, why));
-    if (absent_.size() == setup_.hosts.size()) fail<FaultError>("no host of {} answers", setup_.hosts.size());
+  LaunchEnd go_on() {
+    journal_.launch(lease_.taken_over().empty() ? "started" : "started again: " + lease_.taken_over(), fresh_);
+    pool_.meet();
+    clear_leftovers();
+    for (;;) {
+      const auto found = pool_.await_mesh([this] { return asked(); });
+      if (!found) return stopped_by_signal(0, false);
+      const MeshChoice& mesh = found->mesh;
+      if (found->waited_s > 0) journal_.wait(found->waited_s, mesh.words);
+      if (!check(mesh) || !prepare(mesh)) continue;
+      if (asked()) return stopped_by_signal(0, false);
+      const AttemptEnd end = attempt(mesh);
+      if (end.failure.kind == FailureCause::finished) {
+        journal_.finished(end.reached);
+        return {.restarts = past_.restarts};
+      }
+      keep_evidence(end);
+      if (end.failure.asked) return stopped_by_signal(end.failure.exit_code, end.started);
+      if (shrank_too_far(mesh, end)) continue;
+      past_.failures.push_back(end.failure);
+      const Decision decision = decide(past_.failures, config_.launch, config_.loss);
+      if (!decision.restart) return stopped(decision, end);
+      if (!follow(decision, end)) return stopped_by_signal(0, false);
+    }
+  }
+
+  bool asked() const { return signals_.asked() != 0; }
+
+  bool owns_run() const try {
+    lease_.check();
+    return true;
+  } catch (const Error&) {
+    return false;
   }
 
   // Ranks of an earlier launcher that is gone: their agents have asked them to save and end.
   void clear_leftovers() {
-    const JobEnd end = agents_.end(run_prefix(config_.run.dir), static_cast<double>(config_.checkpoint.grace_s));
+    const JobEnd end = agents_.end(run_, {.wait_s = static_cast<double>(config_.checkpoint.grace_s), .hurry = [this] { return asked(); }});
     if (end.seconds > 1) setup_.say(fmt::format("waited {:.0f} s for the ranks of an earlier launcher to end", end.seconds));
-    for (const std::string& words : end.left) setup_.say("cannot be ended: " + words);
-  }
-
-  std::vector<Host> living() const {
-    std::vector<Host> out;
-    for (const Host& h : setup_.hosts)
-      if (agents_.lives(h.name) && !evicted_.contains(h.name)) out.push_back(h);
-    return out;
-  }
-
-  bool complete(const MeshChoice& mesh) const {
-    const MeshChoice whole = choose_mesh(config_, setup_.hosts, setup_.hosts);
-    return mesh.possible() && mesh.ranks() >= whole.ranks();
-  }
-
-  // Tries the hosts that are missing, at least once, and until launch.patience_s have passed since they went; fewer ranks only after that.
-  // Nothing: a signal came.
-  std::optional<MeshChoice> await_mesh() {
-    const double begin = now_s();
-    if (!complete(choose_mesh(config_, setup_.hosts, living()))) absent_ = agents_.ensure(names_of(setup_.hosts), kAgentAgain);
-    double told = begin;
-    for (bool waited = false;;) {
-      const MeshChoice mesh = choose_mesh(config_, setup_.hosts, living());
-      const bool patient = newly_gone();
-      if (mesh.possible() && (complete(mesh) || !patient)) {
-        if (waited) journal_.wait(now_s() - begin, mesh.words);
-        return mesh;
-      }
-      if (signals_.asked() != 0) return std::nullopt;
-      if (!waited || now_s() - told > kStillWaiting) {
-        setup_.say(fmt::format("waiting for hosts: {}", mesh.words));
-        told = now_s();
-      }
-      waited = true;
-      absent_ = agents_.ensure(names_of(setup_.hosts), kAgentAgain);
-      agents_.poll(0.5);
-    }
-  }
-
-  // Whether a host is missing that was there, or asked for, less than launch.patience_s ago.
-  bool newly_gone() {
-    bool newly = false;
-    for (const Host& h : setup_.hosts) {
-      if (agents_.lives(h.name) || evicted_.contains(h.name)) {
-        gone_since_.erase(h.name);
-        continue;
-      }
-      const double since = gone_since_.try_emplace(h.name, now_s()).first->second;
-      newly = newly || now_s() - since < static_cast<double>(config_.launch.patience_s);
-    }
-    return newly;
+    pool_.take_stuck(end);
+    folder_unsure_ = past_.attempts > 0 && pool_.living().size() < setup_.hosts.size();
   }
 
   // hlat check --short on the hosts of the mesh. False: hosts that it found bad are left out from now on.
-  bool check_hosts(const MeshChoice& mesh) {
-    const bool due = config_.launch.check == "restarts" || (config_.launch.check == "start" && attempts_ == 0);
-    if (!due) return true;
+  bool check(const MeshChoice& mesh) {
+    const bool due = config_.launch.check == "restarts" || (config_.launch.check == "start" && !tried_);
+    if (!due || asked()) return true;
     const double begin = now_s();
-    RankCommand command{.train = setup_.check, .hosts = mesh.hosts, .variables = {}, .grace_s = 1};
+    const std::string job = job_folder(config_.run.dir, name_, 0);
     const Starter starter = starter_of(config_.launch, mesh.hosts, setup_.in_slurm_job);
-    Child child(start_words(command, starter, config_.launch, geteuid() == 0), {.take_errors = true});
-    std::string text;
-    while (child.running() && !twice_) {
-      agents_.poll(0.1);
-      text += child.read_errors();
-      if (signals_.asked() != 0) child.end();
-    }
-    text += child.read_errors();
-    const bool passed = child.status() == 0;
-    journal_.check(now_s() - begin, passed, passed ? "all ranks are well" : text);
-    if (passed || signals_.asked() != 0) return true;
-    setup_.say("hlat check: " + text);
-    return leave_out_bad_hosts(text);
+    const CheckResult result = check_hosts(command_of(setup_.check, mesh, starter, {{kFlightVariable, job}}), starter, config_.launch, job,
+                                           agents_, [this] { return asked(); });
+    journal_.check(now_s() - begin, result.passed, result.passed ? "all ranks are well" : result.words);
+    if (result.passed || asked()) return true;
+    setup_.say("hlat check: " + result.words);
+    return !leave_out(result.bad);
   }
 
-  // The check names hosts; without one that can be left out the ranks are started all the same: they fail, or they do not.
-  bool leave_out_bad_hosts(const std::string& text) {
-    for (const Host& h : setup_.hosts)
-      if (text.find(" on " + h.name + ":") != std::string::npos && !evicted_.contains(h.name) && living().size() > 1) {
-        evict(h.name, "hlat check found it bad");
-        return false;
-      }
+  // Without a host that can be left out the ranks are started all the same: they fail, or they do not.
+  bool leave_out(const std::vector<std::string>& bad) {
+    bool any = false;
+    for (const std::string& host : bad) any = evict(host, "hlat check found it bad") || any;
+    return any;
+  }
+
+  bool evict(const std::string& host, const std::string& why) {
+    if (pool_.is_left_out(host)) return false;
+    if (!pool_.can_spare(host)) {
+      setup_.say(fmt::format("host {} is used all the same, the others are not enough: {}", host, why));
+      return false;
+    }
+    pool_.leave_out(host);
+    journal_.evict(host, why);
+    setup_.say(fmt::format("host {} is left out: {}", host, why));
     return true;
   }
 
-  void evict(const std::string& host, const std::string& why) {
-    evicted_.insert(host);
-    journal_.evict(host, why);
-    setup_.say(fmt::format("host {} is left out: {}", host, why));
+  // Nothing of earlier attempts is left, and agents watch for the next one. False: hosts have to be chosen again.
+  bool prepare(const MeshChoice& mesh) {
+    lease_.check();
+    const std::vector<std::string> names = names_of(mesh.hosts);
+    const auto all_live = [&] {
+      const std::vector<std::string> living = names_of(pool_.living());
+      return std::ranges::all_of(names, [&](const std::string& name) { return std::ranges::count(living, name) > 0; });
+    };
+    pool_.take_stuck(agents_.end(run_, {.hurry = [this] { return asked(); }}));
+    if (!all_live()) return false;
+    await_folder();
+    if (asked()) return true;
+    job_ = job_folder(config_.run.dir, name_, past_.attempts + 1);
+    agents_.watch(names, job_, static_cast<double>(config_.checkpoint.grace_s), kWatched);
+    return all_live();
+  }
+
+  // Ranks on a host that is out of reach may still hold the folder: until its agent has ended them, or their lease is over.
+  void await_folder() {
+    if (!folder_unsure_) return;
+    const double begin = now_s();
+    const double limit = begin + static_cast<double>(config_.checkpoint.grace_s + config_.run.lease_s) + kFolderMargin;
+    for (const fs::path& folder : locked_folders(config_)) {
+      LockWatch lock(folder);
+      for (bool told = false; !lock.is_free(now_s()); told = true) {
+        if (asked()) return;
+        if (now_s() > limit) break;
+        if (!told) setup_.say(fmt::format("waiting for a rank that is out of reach to give {} back", folder.string()));
+        agents_.poll(0.2);
+      }
+      if (lock.is_free(now_s())) lock.remove();
+    }
+    folder_unsure_ = false;
+    if (const double waited = now_s() - begin; waited > 1) journal_.wait(waited, "a rank that is out of reach held the run folder");
+  }
+
+  RankCommand command_of(std::vector<std::string> words, const MeshChoice& mesh, Starter starter,
+                         std::map<std::string, std::string> variables) const {
+    if (starter == Starter::srun) {
+      const fs::path file = fs::absolute(folder_ / "hostfile");
+      std::ofstream(file) << srun_hostfile(mesh.hosts);
+      variables["SLURM_HOSTFILE"] = file.string();
+    }
+    const char* mpi = std::getenv("SLURM_MPI_TYPE");
+    return {.train = std::move(words),
+            .hosts = mesh.hosts,
+            .variables = std::move(variables),
+            .grace_s = config_.checkpoint.grace_s,
+            .mpi_is_set = mpi != nullptr && *mpi != 0};
   }
 
   std::vector<std::string> train_words() const {
     std::vector<std::string> words = setup_.train;
     if (fresh_) words.emplace_back("--fresh");
     if (before_ > 0) words.insert(words.end(), {"--before", std::to_string(before_)});
-    if (!skips_.empty()) words.insert(words.end(), {"--skip", fmt::format("{}", fmt::join(skips_, ","))});
+    if (before_ > 0 && unverified_) words.emplace_back("--unverified");
+    if (!past_.skips.empty()) words.insert(words.end(), {"--skip", fmt::format("{}", fmt::join(past_.skips, ","))});
     return words;
   }
 
   AttemptEnd attempt(const MeshChoice& mesh) {
-    ++attempts_;
-    const std::string job = job_folder(config_.run.dir, attempts_);
-    std::map<std::string, std::string> variables{{kFlightVariable, job}, {"HLAT_ATTEMPT", std::to_string(attempts_)}};
+    ++past_.attempts;
+    std::map<std::string, std::string> variables{{kFlightVariable, job_}, {"HLAT_ATTEMPT", std::to_string(past_.attempts)}};
     if (setup_.columns > 0) variables[kColumnsVariable] = std::to_string(setup_.columns);
-    AttemptSetup one{
-        .config = config_,
-        .command = {.train = train_words(), .hosts = mesh.hosts, .variables = variables, .grace_s = config_.checkpoint.grace_s},
-        .starter = starter_of(config_.launch, mesh.hosts, setup_.in_slurm_job),
-        .run = run_prefix(config_.run.dir),
-        .job = job,
-        .ranks = mesh.ranks(),
-        .asked = [this] { return signals_.asked(); },
-        .asked_twice = [this] { return twice_.load(); },
-        .show = setup_.show,
-        .say = setup_.say,
-        .journal = journal_};
-    journal_.attempt({.number = attempts_,
+    const Starter starter = starter_of(config_.launch, mesh.hosts, setup_.in_slurm_job);
+    AttemptSetup one{.config = config_,
+                     .command = command_of(train_words(), mesh, starter, std::move(variables)),
+                     .starter = starter,
+                     .run = run_,
+                     .ranks = mesh.ranks(),
+                     .asked = [this] { return signals_.asked(); },
+                     .asked_twice = [this] { return twice_.load(); },
+                     .can_spare = [this](const std::string& host) { return pool_.can_spare(host); },
+                     .check = [this] { lease_.check(); },
+                     .show = setup_.show,
+                     .say = setup_.say,
+                     .journal = journal_};
+    journal_.attempt({.number = past_.attempts,
                       .ranks = mesh.ranks(),
                       .mesh = fmt::format("tp {}, pp {}, dp {}", mesh.tp, mesh.pp, mesh.dp),
                       .hosts = names_of(mesh.hosts),
-                      .from = history_.empty() ? 0 : history_.back().saved});
-    if (attempts_ == 1 || mesh.words != mesh_words_) setup_.say(mesh.words);
+                      .from = fresh_ ? 0 : newest_checkpoint(config_, before_)});
+    if (mesh.words != mesh_words_) setup_.say(mesh.words);
     mesh_words_ = mesh.words;
-    if (attempts_ > 1) agents_.end(run_prefix(config_.run.dir), 0);  // on hosts that were out of reach when the last attempt ended
-    agents_.watch(names_of(mesh.hosts), job, static_cast<double>(config_.checkpoint.grace_s));
+    tried_ = true;
     AttemptEnd end = run_attempt(one, agents_);
-    if (end.started) fresh_ = false, before_ = 0;
+    job_.clear();
+    if (end.started) fresh_ = false, before_ = 0, past_.started = true;
     journal_.teardown(end.end.seconds,
                       end.end.left.empty() ? "all processes have ended" : fmt::format("{}", fmt::join(end.end.left, ", ")));
-    for (const std::string& words : end.end.left) setup_.say("cannot be ended: " + words);
-    if (end.end.silent.empty() && end.end.left.empty()) give_folder_back();
+    pool_.take_stuck(end.end);
+    settle_folder(end, mesh.hosts.front().name);
     return end;
   }
 
-  // All processes of the attempt are known to be gone, so nobody holds the run folder: another host need not wait for its lease.
-  void give_folder_back() const {
-    std::error_code error;
-    fs::remove(fs::path(config_.run.dir) / "run.lock", error);
+  // Where the first rank is known to be gone nobody holds the folders, and other hosts need not wait for its lease.
+  void settle_folder(const AttemptEnd& end, const std::string& first_host) {
+    folder_unsure_ = std::ranges::count(end.end.silent, first_host) > 0 || std::ranges::count(end.end.stuck, first_host) > 0;
+    if (folder_unsure_ || !end.rank_0) return;
+    for (const fs::path& folder : locked_folders(config_)) remove_lock_of(folder, *end.rank_0);
   }
 
-  void keep_evidence(const AttemptEnd& end) const { std::ofstream(folder_ / fmt::format("fault_{}.txt", attempts_)) << end.evidence; }
+  std::string evidence_file() const { return (folder_ / fmt::format("fault_{}.txt", past_.attempts)).string(); }
+  void keep_evidence(const AttemptEnd& end) const { std::ofstream(evidence_file()) << end.evidence; }
+
+  // Fewer ranks than the run is to have may not fit memory, which they say as bad input: then it waits for hosts.
+  bool shrank_too_far(const MeshChoice& mesh, const AttemptEnd& end) {
+    if (end.failure.kind != FailureCause::bad_input || !past_.started || pool_.is_complete(mesh)) return false;
+    pool_.raise_least(mesh.dp + 1);
+    setup_.say(fmt::format("dp {} does not work, the run waits for more hosts: {}", mesh.dp, end.failure.words));
+    return true;
+  }
+
+  // What a decision changes for the attempts to come.
+  void take(const Decision& d) {
+    if (!d.restart) return;
+    if (d.from != RestartFrom::newest) before_ = d.before, unverified_ = d.from == RestartFrom::before;
+    past_.skips = merged_steps(past_.skips, d.skips);
+  }
 
   // False: a signal came in the pause.
   bool follow(const Decision& d, const AttemptEnd& end) {
-    ++restarts_;
+    ++past_.restarts;
     // A host that is gone is tried again before each start; only one that is slow has to be left out.
-    if (!d.evict.empty() && end.failure.kind == FailureCause::straggler && living().size() > 1) evict(d.evict, end.failure.words);
-    if (d.from != RestartFrom::newest) before_ = d.before;
-    if (d.skip) {
-      skips_ = d.skips;
-      journal_.skip(*d.skip, d.words);
-    }
-    journal_.restart(d.pause_s, end.failure.saved, d.words);
-    const int64_t saved = end.failure.saved;
-    const std::string from = d.from != RestartFrom::newest ? fmt::format("a checkpoint before step {}", d.before)
-                             : saved > 0                   ? fmt::format("the checkpoint of step {}", saved)
-                                                           : "the beginning";
-    setup_.say(fmt::format("restart {} of at most {} from {}{}{}", restarts_, config_.launch.restarts, from,
+    if (!d.evict.empty() && end.failure.kind == FailureCause::straggler) evict(d.evict, end.failure.words);
+    take(d);
+    if (d.skip) journal_.skip(*d.skip, d.words);
+    const int64_t newest = fresh_ ? 0 : newest_checkpoint(config_, before_);
+    journal_.restart(d.pause_s, newest, d.words);
+    const std::string from = before_ > 0  ? fmt::format("a checkpoint before step {}", before_)
+                             : newest > 0 ? fmt::format("the checkpoint of step {}", newest)
+                                          : "the beginning";
+    setup_.say(fmt::format("restart {} of at most {} from {}{}{}; what ranks were doing: {}", past_.restarts, config_.launch.restarts, from,
                            d.skip ? fmt::format(", without the batch of step {}", *d.skip) : "",
-                           d.pause_s > 0 ? fmt::format(", in {:.0f} s", d.pause_s) : ""));
-    for (const double limit = now_s() + d.pause_s; now_s() < limit;) {
-      agents_.poll(0.1);
-      if (signals_.asked() != 0) return false;
-    }
-    return signals_.asked() == 0;
+                           d.pause_s > 0 ? fmt::format(", in {:.0f} s", d.pause_s) : "", evidence_file()));
+    for (const double limit = now_s() + d.pause_s; now_s() < limit && !asked();) agents_.poll(0.1);
+    return !asked();
   }
 
   LaunchEnd stopped(const Decision& d, const AttemptEnd& end) {
     journal_.stop(d.exit_code, end.failure.step, d.words);
-    return {.exit_code = d.exit_code, .words = d.words, .restarts = restarts_};
+    return {.exit_code = d.exit_code,
+            .words = fmt::format("{}; what ranks were doing: {}", d.words, evidence_file()),
+            .restarts = past_.restarts};
   }
 
-  LaunchEnd stopped_by_signal(int exit_code) {
+  LaunchEnd stopped_by_signal(int ranks_code, bool trained) {
     const int number = signals_.asked();
     const std::string words = fmt::format("{} ended it", signal_name(number));
-    const int code = exit_code != 0 ? exit_code : 128 + number;
-    journal_.stop(code, 0, words);
-    return {.exit_code = code, .signal = number, .words = words, .restarts = restarts_};
+    const int code = exit_code_of_stop(number, ranks_code, trained);
+    journal_.stop(code, 0, words, true);
+    return {.exit_code = code, .signal = number, .words = words, .restarts = past_.restarts};
   }
 
   const LaunchSetup& setup_;
@@ -276,14 +310,15 @@ class Launcher {
   fs::path folder_;
   FolderLease lease_;
   LaunchJournal journal_;
+  LaunchHistory past_;  // with what this launcher adds
+  std::string name_;    // of this launcher, in those of its jobs
+  std::string run_, job_;
   Agents agents_;
-  std::map<std::string, std::string> absent_;
-  std::map<std::string, double> gone_since_;  // hosts that do not answer
-  std::set<std::string> evicted_;
-  std::vector<Failure> history_;
-  std::vector<int64_t> skips_;
-  int64_t attempts_ = 0, restarts_ = 0, before_ = 0;
-  bool fresh_;
+  HostPool pool_;
+  int64_t before_ = 0;          // the next start goes back to a checkpoint of an earlier step; 0: to the newest
+  bool unverified_ = false;     // one whose replicas were not compared will do
+  bool fresh_, tried_ = false;  // tried: this launcher has started ranks
+  bool folder_unsure_ = false;  // a rank that is out of reach may hold the run folder
   std::string mesh_words_;
 };
 

@@ -114,6 +114,11 @@ void LineSocket::flush() {
   }
 }
 
+void LineSocket::close() {
+  closed_ = true;
+  ::shutdown(fd_, SHUT_RDWR);
+}
+
 std::vector<std::string> LineSocket::receive() {
   std::array<char, 65536> buffer{};
   while (!closed_) {

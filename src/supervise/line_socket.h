@@ -20,6 +20,7 @@ class LineSocket {
   void send(const std::string& line);  // without its end
   std::vector<std::string> receive();  // those that are there by now
   void flush();                        // sends what was kept, as far as it goes
+  void close();                        // the other side is told
   bool closed() const { return closed_; }
   int fd() const { return fd_; }
 

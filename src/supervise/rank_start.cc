@@ -41,23 +41,26 @@ std::vector<std::string> mpirun_words(const RankCommand& c, const LaunchConfig& 
   return words;
 }
 
+// Ranks are placed by SLURM_HOSTFILE: hosts may take different numbers of them. A node that is lost does not end the others' ranks, nor the
+// job: that is for the launcher to decide.
 std::vector<std::string> srun_words(const RankCommand& c) {
-  std::vector<std::string> names;
-  for (const Host& h : c.hosts) names.push_back(h.name);
-  // One task distribution for all layouts: as many on each host as it has slots, in rank order.
-  return {"srun",
-          "--mpi=pmix",
-          "--overlap",
-          "--quiet",
-          "--kill-on-bad-exit=0",
-          "--cpu-bind=none",
-          fmt::format("--nodes={}", names.size()),
-          fmt::format("--ntasks={}", ranks_of(c.hosts)),
-          fmt::format("--ntasks-per-node={}", c.hosts.front().slots),
-          fmt::format("--nodelist={}", fmt::join(names, ","))};
+  std::vector<std::string> words{"srun"};
+  if (!c.mpi_is_set) words.emplace_back("--mpi=pmix");
+  for (const std::string& w : {std::string("--overlap"), std::string("--quiet"), std::string("--kill-on-bad-exit=0"),
+                               std::string("--no-kill"), std::string("--cpu-bind=none"), std::string("--distribution=arbitrary"),
+                               fmt::format("--nodes={}", c.hosts.size()), fmt::format("--ntasks={}", ranks_of(c.hosts))})
+    words.push_back(w);
+  return words;
 }
 
 }  // namespace
+
+std::string srun_hostfile(const std::vector<Host>& hosts) {
+  std::string text;
+  for (const Host& h : hosts)
+    for (int i = 0; i < h.slots; ++i) text += h.name + "\n";
+  return text;
+}
 
 Starter starter_of(const LaunchConfig& launch, const std::vector<Host>& hosts, bool in_slurm_job) {
   if (launch.starter == "srun" || (launch.starter == "auto" && in_slurm_job)) return Starter::srun;

@@ -15,7 +15,11 @@ struct RankCommand {
   std::vector<Host> hosts;                       // in rank order, `slots` the ranks of each
   std::map<std::string, std::string> variables;  // that ranks get
   int64_t grace_s = 60;                          // that mpirun leaves ranks it was asked to end
+  bool mpi_is_set = false;                       // srun's environment says how ranks meet (SLURM_MPI_TYPE)
 };
+
+// For srun, which places ranks by it (SLURM_HOSTFILE): a line for each rank, in their order.
+std::string srun_hostfile(const std::vector<Host>& hosts);
 
 enum class Starter { direct, mpirun, srun };
 

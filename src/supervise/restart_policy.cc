@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <csignal>
 #include <utility>
 
 #include "base/error.h"
@@ -207,6 +208,12 @@ int exit_code_of(const Failure& failure) {
     case FailureCause::error: return 1;
     default: return 4;  // a rank or host that is gone, a hang
   }
+}
+
+int exit_code_of_stop(int signal, int ranks, bool trained) {
+  constexpr int kSaved = 6, kSignal = 128;
+  if (!trained && (signal == SIGTERM || signal == SIGUSR1)) return kSaved;
+  return ranks != 0 ? ranks : kSignal + signal;
 }
 
 std::string describe(const Failure& f) {

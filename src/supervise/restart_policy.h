@@ -74,6 +74,9 @@ std::string_view name_of(FailureCause kind);                      // "dead_rank"
 std::optional<FailureCause> failure_kind(std::string_view name);  // none: it is no such name
 FailureCause failure_of_exit(int exit_code);                      // what a code alone tells; 5 is taken for non_finite
 int exit_code_of(const Failure& failure);                         // its own, or the one that its kind stands for
-std::string describe(const Failure& failure);                     // "hang at step 12, rank 3 on node2: waits in ..."
+// Of a launcher that a signal ended. ranks: the code of the ranks, 0: none ran. trained: ranks were past their start, so that what was not
+// saved is lost; without that everything is on disk, as after a save.
+int exit_code_of_stop(int signal, int ranks, bool trained);
+std::string describe(const Failure& failure);  // "hang at step 12, rank 3 on node2: waits in ..."
 
 }  // namespace hlat

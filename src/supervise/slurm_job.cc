@@ -19,6 +19,7 @@ std::string sbatch_lines(const Config& config, const JobOptions& options, const 
   if (!options.partition.empty()) set("partition=" + options.partition);
   if (!options.account.empty()) set("account=" + options.account);
   set("requeue");
+  set("no-kill");  // the launcher goes on without a node that is lost
   set("open-mode=append");
   set("output=%x.log");
   set(fmt::format("signal=B:USR1@{}", end_s(config)));

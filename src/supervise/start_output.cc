@@ -1,5 +1,8 @@
 #include "supervise/start_output.h"
 
+#include <sstream>
+#include <vector>
+
 namespace hlat {
 
 namespace {
@@ -48,6 +51,28 @@ std::string StartOutput::pass(const std::string& text) {
     line_.clear();
   }
   return out;
+}
+
+std::string last_words(const std::string& output) {
+  constexpr size_t kMostWords = 400;
+  std::string notice, last;  // the latest of each
+  bool inside = false;
+  std::istringstream in(output);
+  for (std::string line; std::getline(in, line);) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    line.erase(0, line.find_first_not_of(' '));
+    if (is_rule(line)) {
+      inside = !inside;
+      if (inside) notice.clear();
+      continue;
+    }
+    if (line.empty()) continue;
+    if (inside) notice += (notice.empty() ? "" : " ") + line;
+    if (!inside) last = line;
+  }
+  std::string words = notice.empty() ? last : notice;
+  if (words.size() > kMostWords) words = words.substr(0, kMostWords) + "...";
+  return words;
 }
 
 }  // namespace hlat

@@ -18,4 +18,7 @@ class StartOutput {
   bool notice_ = false;
 };
 
+// What such output says last, on one line: the notice that ends it, or its last line. Empty: nothing.
+std::string last_words(const std::string& output);
+
 }  // namespace hlat

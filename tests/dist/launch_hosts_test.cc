@@ -69,7 +69,7 @@ std::vector<std::string> meshes(const Job& job) {
 std::string ledger(const Job& job) {
   const std::string log = job.log();
   const size_t begin = log.rfind("read\n");
-  return begin == std::string::npos ? "no ledger in: " + log : log.substr(begin, log.find("\n[", begin) - begin);
+  return begin == std::string::npos ? "no ledger in: " + log : log.substr(begin, log.find("\n\n", begin) - begin);
 }
 
 // Words for a run on real files, which lie in `folder`.
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Meshes, ElasticRuns,
                                                  "host rank=3 step=5; kill rank=0 step=9",
                                                  {"tp 2, pp 1, dp 2", "tp 2, pp 1, dp 1", "tp 2, pp 1, dp 2"},
                                                  "idle: 1 slot on hlat-one",
-                                                 {"parallel.tp=2"}}));
+                                                 {"parallel.tp=2", "launch.ranks=4"}}));
 
 // Spares are used at once, without patience; the mesh stays and with it the bits.
 TEST(LaunchHosts, ASpareTakesThePlaceOfAHost) {

@@ -144,6 +144,30 @@ TEST(Launch, AKilledLauncherLeavesNothingAndIsTakenOver) {
   expect_nothing_left(job);
 }
 
+// A host that never answers holds up the start, but not those that do: their agents wait without anything to tell.
+TEST(Launch, AHostThatDoesNotAnswerIsDoneWithout) {
+  Job job(0, launch_words(0, "", {"launch.hosts=localhost:2,nowhere:2", "launch.remote=sh -c 'exec sleep 1000'", "launch.patience_s=1"}));
+  const RunResult r = job.wait(150);
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_NE(r.err.find("host nowhere: it does not answer"), std::string::npos) << r.err;
+  const auto attempts = events_of(job, "attempt");
+  ASSERT_EQ(attempts.size(), 1u) << r.err;
+  EXPECT_EQ(attempts[0]["hosts"], nlohmann::json::array({"localhost"}));
+  expect_nothing_left(job);
+}
+
+// Signals that come while ranks start, or before: nothing is lost, and a job script has the run queued again.
+TEST(Launch, ASignalDuringTheStartEndsItAsSaved) {
+  Job job(0, launch_words(2, "hang_start rank=1 phase=data", {"launch.start_hang_s=100"}));
+  EXPECT_TRUE(within(60, [&] { return events_of(job, "attempt").size() == 1 && job.ranks().size() == 2; }));
+  job.terminate();
+  const RunResult r = job.wait(90);
+  EXPECT_EQ(r.exit_code, 6) << r.err;
+  ASSERT_EQ(events_of(job, "stop").size(), 1u) << r.err;
+  EXPECT_EQ(events_of(job, "stop")[0]["cause"], "signal");
+  expect_nothing_left(job);
+}
+
 // Ranks without an agent end themselves, and the launcher starts both again.
 TEST(Launch, AKilledAgentIsReplaced) {
   Job job(0, launch_words(2, "", {"train.steps=40", "optim.schedule_steps=40"}));

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/error.h"
 #include "comm/comm.h"
 #include "flight/flight_recorder.h"
 #include "flight/rank_view.h"
@@ -23,6 +24,22 @@ bool comes(const Condition& condition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return false;
+}
+
+TEST(FlightRing, AnAgentThatBeatsWhileOneLooksIsNotGone) {
+  FlightRecorder flight({}, {});
+  auto& ring = const_cast<FlightRing&>(flight.ring());
+  EXPECT_FALSE(flight.agent_is_gone(60)) << "nobody watches";
+  ring.agent_pid = getpid();
+  ring.agent_beat_ns = FlightRecorder::now_ns() + 1000000000;  // after the clock was read
+  EXPECT_FALSE(flight.agent_is_gone(60));
+  ring.agent_beat_ns = FlightRecorder::now_ns() - uint64_t{61} * 1000000000;
+  EXPECT_TRUE(flight.agent_is_gone(60));
+}
+
+TEST(FlightRing, AFolderThatIsNotThereYetIsNoBadInput) {
+  const test::TempDir dir;
+  EXPECT_THROW(FlightRecorder(dir.path("missing/rank_0.ring"), {}), FaultError);
 }
 
 TEST(FlightRing, TellsWhoWhereAndHow) {

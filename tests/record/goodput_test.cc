@@ -294,6 +294,24 @@ TEST(Goodput, ALauncherThatWasKilledAndTakesOver) {
   EXPECT_EQ(lost(run), "start 2, down 10");
 }
 
+TEST(Goodput, AFreshRunAfterAKilledLauncherIsAnotherRun) {
+  Story s;
+  s.launcher(0, "launch");
+  s.attempt(0, 1);
+  s.start(0, 0, true);
+  s.ready(0, 0, 0);  // killed: no word of an end
+  s.launcher(1000, "launch").cause = kFreshLaunch;
+  s.attempt(1000, 2);
+  s.start(1000, 0, true, 50, 100);
+  s.ready(1000, 0, 0, 50, 100);
+  s.end(1010, 10, 0);
+  s.steps(1, 10, 1);
+  const RunAccount run = s.account(1010);
+  expect_sums_up(run);
+  EXPECT_NEAR(run.goodput.wall_s, 10, 1e-5);
+  EXPECT_EQ(run.goodput.restarts, 0);
+}
+
 TEST(Goodput, ARunThatGoesOnCountsUntilNow) {
   Story s = faulty();
   s.record.events.resize(12);  // ready the second time

@@ -94,6 +94,20 @@ TEST_F(ContinuedFolder, WhatTheStartWasChosenFromIsCheckedUnderTheLeaseBeforeAny
   EXPECT_FALSE(fs::exists(dir() / "run.lock"));
 }
 
+// Restarts may be many: records of repeated steps do not pile up, and nothing else is removed.
+TEST_F(ContinuedFolder, OnlyTheLatestFoldersOfRepeatedStepsStay) {
+  run({}, 1, 8);
+  run(5, 6, 8, "another config");             // previous_1 has that of before
+  for (int i = 0; i < 25; ++i) run(5, 6, 8);  // the first of them changes the config again, into previous_2
+  EXPECT_TRUE(fs::exists(previous(1) / "config.yaml") && fs::exists(previous(2) / "config.yaml"));
+  EXPECT_FALSE(fs::exists(previous(3)));
+  int64_t kept = 0;
+  for (const auto& e : fs::directory_iterator(dir())) kept += e.path().filename().string().starts_with("previous_") ? 1 : 0;
+  EXPECT_EQ(kept, 22) << "two with a config, and twenty";
+  expect_steps(previous(26), {6, 7, 8});
+  expect_steps(dir(), counted(1, 8));
+}
+
 TEST_F(ContinuedFolder, GoesOnWithoutAGapOrARepeatedStepAndLinesPastTheResumedStepAreSetAside) {
   run({}, 1, 8);
   run(5, 6, 9);

@@ -69,8 +69,8 @@ TEST(SlurmJob, OptionsBecomeLines) {
   std::string text = render_job("slurm", c, o);
   for (const char* line :
        {"#SBATCH --job-name=my-run\n", "#SBATCH --nodes=4\n", "#SBATCH --ntasks-per-node=8\n", "#SBATCH --gpus-per-node=8\n",
-        "#SBATCH --time=24:00:00\n", "#SBATCH --requeue\n", "#SBATCH --open-mode=append\n", "#SBATCH --signal=B:USR1@150\n",
-        "run='runs/my run'\n", "export SLURM_MPI_TYPE=pmix", "export SLURM_CPU_BIND=none",
+        "#SBATCH --time=24:00:00\n", "#SBATCH --requeue\n", "#SBATCH --no-kill\n", "#SBATCH --open-mode=append\n",
+        "#SBATCH --signal=B:USR1@150\n", "run='runs/my run'\n", "export SLURM_MPI_TYPE=pmix", "export SLURM_CPU_BIND=none",
         "words=(--config c.yaml train.steps=10 'data.eos=</s> x')\n"})
     EXPECT_TRUE(has(text, line)) << line << "\n" << text;
   EXPECT_FALSE(has(text, "--partition") || has(text, "--account") || has(text, "cpus-per-task"));
@@ -102,6 +102,7 @@ TEST(K8sJob, KindsAndOptions) {
   const YAML::Node spec = documents[2]["spec"], pod = spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"];
   EXPECT_EQ(spec["slotsPerWorker"].as<int>(), 8);
   EXPECT_EQ(spec["mpiReplicaSpecs"]["Worker"]["replicas"].as<int>(), 3);
+  EXPECT_TRUE(has(pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][2].as<std::string>(), "touch /dev/shm/hlat-draining"));
   const YAML::Node limits = pod["containers"][0]["resources"]["limits"];
   EXPECT_EQ(limits["nvidia.com/gpu"].as<int>(), 8);
   EXPECT_EQ(limits["vpc.amazonaws.com/efa"].as<std::string>(), "4");

@@ -40,6 +40,24 @@ TEST(Elastic, LargestReplicasThatDivideTheBatch) {
   EXPECT_EQ(idle.words, "2 of 4 ranks: dp 2; idle: 1 slot on b");
 }
 
+TEST(Elastic, TensorGroupsCrossHostsWhereLaunchRanksAsksForIt) {
+  Config c = config_of(2, 1, 12);
+  const Hosts uneven = {{"a", 3}, {"b", 1}};
+  EXPECT_EQ(choose_mesh(c, uneven, uneven).dp, 1);
+  c.launch.ranks = 4;
+  EXPECT_EQ(choose_mesh(c, uneven, uneven).hosts, uneven);
+  const MeshChoice less = choose_mesh(c, uneven, {{"a", 3}});
+  EXPECT_EQ(less.words, "2 of 4 ranks: dp 1; idle: 1 slot on a");
+}
+
+TEST(Elastic, FewerReplicasThanWorkAreNotPossible) {
+  const Config c = config_of(1, 1, 12);
+  EXPECT_EQ(choose_mesh(c, kTwo, {{"a", 2}}, 2).dp, 2);
+  const MeshChoice none = choose_mesh(c, kTwo, {{"a", 2}}, 3);
+  EXPECT_FALSE(none.possible());
+  EXPECT_EQ(none.words, "dp 2 is possible, and less than dp 3 does not work");
+}
+
 TEST(Elastic, MicroBatchCounts) {
   EXPECT_EQ(choose_mesh(config_of(1, 1, 12, 3), {{"a", 12}}, {{"a", 12}}).dp, 4);
   EXPECT_EQ(choose_mesh(config_of(1, 1, 12, 0), {{"a", 12}}, {{"a", 12}}).dp, 12);

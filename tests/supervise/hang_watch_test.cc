@@ -257,6 +257,18 @@ TEST(HangWatch, TimeInWhichTheObserverDidNotRunDoesNotCount) {
   EXPECT_EQ(hang->rank, 1);
 }
 
+// No more can have been missed than has gone by since the look before.
+TEST(HangWatch, DelaysThatAreToldTooLongDoNotHideAHang) {
+  FakeRun run(1, 1, 2);
+  Looks looks(run);
+  learn(looks, 0.1);
+  run.hold(1, 0);
+  run.run();
+  looks.jump(0.5);
+  EXPECT_FALSE(looks.look(300));
+  EXPECT_TRUE(looks.pass(12));
+}
+
 // Every step is silent from its begin to its end, as those of a GPU are.
 TEST(HangWatch, TenThousandUnevenStepsWithEvaluationsAndSavesRaiseNoAlarm) {
   for (const double shortest : {0.05, 1.0, 5.0}) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "base/error.h"
 
 namespace hlat {
@@ -37,6 +39,17 @@ TEST(RestartPolicy, BadInputBugsAndTheEndAreNeverRestarted) {
     EXPECT_EQ(d.exit_code, code);
     EXPECT_FALSE(d.words.empty());
   }
+}
+
+TEST(RestartPolicy, ASignalWhileNothingTrainsLosesNothing) {
+  for (const int signal : {SIGTERM, SIGUSR1}) {
+    EXPECT_EQ(exit_code_of_stop(signal, 0, false), 6) << "no rank ran";
+    EXPECT_EQ(exit_code_of_stop(signal, 128 + signal, false), 6) << "ranks were starting";
+    EXPECT_EQ(exit_code_of_stop(signal, 6, true), 6);
+    EXPECT_EQ(exit_code_of_stop(signal, 128 + signal, true), 128 + signal) << "they did not save";
+    EXPECT_EQ(exit_code_of_stop(signal, 0, true), 128 + signal);
+  }
+  EXPECT_EQ(exit_code_of_stop(SIGINT, 0, false), 130) << "a person is there";
 }
 
 TEST(RestartPolicy, EverythingElseIsRestartedFromTheNewestCheckpointAtOnce) {
