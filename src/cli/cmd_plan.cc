@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "config/nearest.h"
 #include "config/resolve.h"
 #include "parallel/mesh.h"
+#include "plan/machine_plan.h"
 #include "plan/micro_batch.h"
 #include "plan/report.h"
 #include "runtime/assembly.h"
@@ -39,12 +41,14 @@ struct PlanArgs {
 struct DeviceSpec {
   std::string name;
   double memory_bytes = 0;  // what a program can get
+  int capability = 0;       // of an NVIDIA GPU; 0: none
 };
 
 const DeviceSpec& find_device(std::string_view name) {
   constexpr double gib = 1073741824.0, gb = 1e9;
   static const std::vector<DeviceSpec> devices = {
-      {"h200", 139.8 * gib}, {"h100", 79.1 * gib}, {"a100-80", 79.2 * gib}, {"a100-40", 39.4 * gib}, {"trn1", 16 * gb},  // one NeuronCore
+      {"h200", 139.8 * gib, 90},   {"h100", 79.1 * gib, 90}, {"a100-80", 79.2 * gib, 80},
+      {"a100-40", 39.4 * gib, 80}, {"trn1", 16 * gb},  // one NeuronCore
   };
   std::vector<std::string_view> names;
   for (const DeviceSpec& d : devices) {
@@ -54,6 +58,14 @@ const DeviceSpec& find_device(std::string_view name) {
   const std::string_view best = nearest(name, names);
   throw UsageError(fmt::format("--device {}: unknown device; there are {}, and without --device this machine{}", name,
                                fmt::join(names, ", "), best.empty() ? "" : fmt::format("; did you mean {}?", best)));
+}
+
+Machine named_machine(const DeviceSpec& device) {
+  Machine m;
+  m.name = m.device = device.name;
+  m.capability = device.capability;
+  m.memory.set(device.memory_bytes, "hlat plan --device", "");
+  return m;
 }
 
 // parallel.dp = auto is one replica here, unless --ranks says how many ranks there are.
@@ -81,8 +93,9 @@ void run_plan(const PlanArgs& args) {
   if (!here) fit = {.device = args.device, .available = find_device(args.device).memory_bytes};
   Region measuring;
   const auto ops = backend->make_ops(measuring);
-  // A named device is planned without scratch: how much its libraries take is not known here.
-  const PlanTarget target{.scratch_model = here ? ops.get() : nullptr,
+  std::optional<MachinePlan> named;  // the scratch of a GPU that is not here
+  if (!here) named.emplace(named_machine(find_device(args.device)));
+  const PlanTarget target{.scratch_model = here ? ops.get() : named->target().scratch_model,
                           .transport = comm.transport,
                           .use = args.eval ? ParamUse::weights : ParamUse::training,
                           .cached = args.eval};

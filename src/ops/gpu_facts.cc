@@ -18,6 +18,11 @@ std::string card(const GpuFacts& gpu) { return fmt::format("{} (sm_{}{})", gpu.n
 
 }  // namespace
 
+GpuFacts gpu_of_capability(std::string name, int capability) {
+  const size_t kib = capability == 90 ? 227 : capability == 80 ? 163 : 99;
+  return {.name = std::move(name), .major = capability / 10, .minor = capability % 10, .shared_bytes = kib * 1024};
+}
+
 GpuCode parse_architectures(const std::string& list) {
   GpuCode code;
   std::istringstream in(list);

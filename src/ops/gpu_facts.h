@@ -17,6 +17,9 @@ struct GpuFacts {
   size_t shared_bytes = 99 * 1024;  // of shared memory that a block may ask for
 };
 
+// A GPU of which only the compute capability is known: 90 for sm_90.
+GpuFacts gpu_of_capability(std::string name, int capability);
+
 // What the program's GPU code was built for: CMake's list of architectures, with commas: "80-real,90". Code for sm_XY runs on GPUs of the
 // same major capability from XY on, PTX on all from XY on.
 struct GpuCode {

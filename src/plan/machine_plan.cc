@@ -12,11 +12,7 @@ namespace hlat {
 struct MachinePlan::Scratch {
   Region measuring;
   GpuScratchOps ops;
-  explicit Scratch(const Machine& m)
-      : ops(measuring, {.name = m.device,
-                        .major = m.capability / 10,
-                        .minor = m.capability % 10,
-                        .shared_bytes = static_cast<size_t>(m.capability >= 90 ? 227 : 163) * 1024}) {}
+  explicit Scratch(const Machine& m) : ops(measuring, gpu_of_capability(m.device, m.capability)) {}
 };
 
 MachinePlan::MachinePlan(Machine machine) : machine_(std::move(machine)) {
