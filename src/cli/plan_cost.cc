@@ -92,10 +92,14 @@ std::string whole_days(double days) { return days < 10 ? fmt::format("{:.2f}", d
 void add_cost_args(CLI::App& command, CostArgs& args) {
   command.add_option("--nodes", args.nodes, "with --machine: one row for each number of nodes, 4,8,16")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(within(int64_t{1}, int64_t{1} << 20))
       ->type_name("LIST");
   command.add_option("--tokens", args.tokens, "tokens of the run, 1.8T; default: the config's")->type_name("N");
-  command.add_option("--prices", args.prices, "compare these machines by the price of the run")->delimiter(',')->type_name("NAMES");
+  command.add_option("--prices", args.prices, "compare these machines by the price of the run")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("NAMES");
   command.add_option("--price", args.price, "price model: on_demand, reserved_1y, reserved_3y, spot")->type_name("MODEL");
   command.add_option("--region", args.region, "region of prices and electricity; default: the machine file's first")->type_name("NAME");
   command.add_option("--svg", args.svg, "with --nodes: write a plot")->type_name("FILE");

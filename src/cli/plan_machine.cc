@@ -111,6 +111,7 @@ void add_machine_args(CLI::App& command, MachineArgs& args) {
   command.add_flag("--search", args.search, "look for the fastest layout of --ranks ranks on --machine");
   command.add_option("--precision", args.precisions, "with --search: policies to choose among; default: the config's own")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("NAMES");
   command.add_option("--out", args.out, "with --search: write the winner as a config")->type_name("FILE");
   command.add_option("--timeline", args.timeline, "write the simulated step as a Chrome trace, for Perfetto")->type_name("FILE");

@@ -27,7 +27,7 @@ std::vector<std::string> layout_row(const std::string& name, const ScoredLayout&
                                p.tp == 1 ? "-" : (p.sequence ? "yes" : "no"),
                                p.dp == 1 ? "-" : (p.zero1 ? "yes" : "no"),
                                fmt::format("{}", t.loss_chunk),
-                               p.pp == 1 ? "-" : (p.cuts.empty() ? "even" : fmt::format("{}", fmt::join(p.cuts, ",")))};
+                               p.pp == 1 ? "-" : (p.cuts.empty() ? "even" : "uneven")};
   if (!l.fits) {
     row.push_back("does not fit");
     row.resize(14);
@@ -69,6 +69,8 @@ std::string search_text(const SearchResult& result, const SearchTarget& target, 
   for (const auto& [name, layout] : shown.others) rows.push_back(layout_row(name, layout, shown));
   for (auto& row : rows) row.resize(rows[0].size());
   s += table_text(rows, "lrrrrrlrrrlrrrrrrr");
+  if (const auto& cuts = result.best.front().config.parallel.cuts; !cuts.empty())
+    s += fmt::format("parallel.cuts of the first: {}\n", fmt::join(cuts, ","));
   s += "\none choice changed in the first:\n";
   std::vector<std::vector<std::string>> lost;
   for (const RejectedLayout& n : result.neighbours) lost.push_back({"  " + n.words, n.why});
