@@ -15,7 +15,6 @@
 #include "cli/plan_machine.h"
 #include "cli/print.h"
 #include "config/nearest.h"
-#include "config/resolve.h"
 #include "parallel/mesh.h"
 #include "plan/machine_plan.h"
 #include "plan/micro_batch.h"
@@ -68,21 +67,12 @@ Machine named_machine(const DeviceSpec& device) {
   return m;
 }
 
-// parallel.dp = auto is one replica here, unless --ranks says how many ranks there are.
-Config resolved(const Config& config, int64_t ranks) {
-  const ParallelConfig& p = config.parallel;
-  if (ranks == 0) return with_ranks(config, p.tp * p.pp * std::max<int64_t>(1, p.dp), RanksAre::planned);
-  Config c = config;
-  c.parallel.dp = 0;
-  return with_ranks(c, ranks, RanksAre::planned);
-}
-
 void run_plan(const PlanArgs& args) {
   if (!args.machine.cost.prices.empty()) return show_prices(args.config.load().config, args.machine.cost, args.ranks, args.json);
   if (!args.machine.machine.empty()) return plan_on_machine(args.config.load().config, args.machine, args.ranks, args.json);
   if (args.machine.search || !args.machine.timeline.empty() || !args.machine.out.empty() || !args.machine.cost.nodes.empty())
     throw UsageError("--search, --nodes, --out and --timeline need --machine: times are those of a machine model");
-  Config config = resolved(args.config.load().config, args.ranks);
+  Config config = on_planned_ranks(args.config.load().config, args.ranks);
   const int ranks = mesh_shape(config.parallel).ranks();
   if (args.rank >= ranks) throw UsageError(fmt::format("--rank {}: the mesh has ranks 0 to {}", args.rank, ranks - 1));
   const bool here = args.device.empty();

@@ -43,14 +43,6 @@ std::vector<PrecisionKind> precisions_of(const MachineArgs& args) {
   return out;
 }
 
-Config on_ranks_of(const Config& config, int64_t ranks) {
-  const ParallelConfig& p = config.parallel;
-  if (ranks == 0) return with_ranks(config, p.tp * p.pp * std::max<int64_t>(1, p.dp), RanksAre::planned);
-  Config c = config;
-  c.parallel.dp = 0;
-  return with_ranks(c, ranks, RanksAre::planned);
-}
-
 std::string estimates_text(const std::vector<std::string>& lines) {
   std::string s;
   for (const std::string& line : lines) s += "estimated: " + line + "\n";
@@ -89,7 +81,7 @@ void show_search(const MachinePlan& plan, const Config& config, const MachineArg
   SearchShown shown{.peak_flops = plan.peak_flops(config), .cost = layout_costs(plan, config, args.cost, ranks)};
   // The config's own layout, where these ranks allow it.
   try {
-    shown.others.emplace_back("given", score_layout(on_ranks_of(config, ranks), target));
+    shown.others.emplace_back("given", score_layout(on_planned_ranks(config, ranks), target));
   } catch (const UsageError&) {
   }
   if (!args.out.empty() && !found.best.empty()) {
@@ -104,6 +96,14 @@ void show_search(const MachinePlan& plan, const Config& config, const MachineArg
 }
 
 }  // namespace
+
+Config on_planned_ranks(const Config& config, int64_t ranks) {
+  const ParallelConfig& p = config.parallel;
+  if (ranks == 0) return with_ranks(config, p.tp * p.pp * std::max<int64_t>(1, p.dp), RanksAre::planned);
+  Config c = config;
+  c.parallel.dp = 0;
+  return with_ranks(c, ranks, RanksAre::planned);
+}
 
 void add_machine_args(CLI::App& command, MachineArgs& args) {
   command.add_option("--machine", args.machine, "a machine model: a name of machines/, or a file (hlat bench machine makes one)")
@@ -122,7 +122,7 @@ void plan_on_machine(const Config& config, const MachineArgs& args, int64_t rank
   const MachinePlan plan(find_machine(args.machine));
   if (!args.cost.nodes.empty()) return show_scaling(plan, config, args.cost, args.search, json);
   if (args.search) return show_search(plan, config, args, ranks, json);
-  show_time(plan, on_ranks_of(config, ranks), args, json);
+  show_time(plan, on_planned_ranks(config, ranks), args, json);
 }
 
 }  // namespace hlat

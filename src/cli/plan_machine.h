@@ -21,6 +21,9 @@ struct MachineArgs {
 
 void add_machine_args(CLI::App& command, MachineArgs& args);
 
+// The config with parallel.dp known. parallel.dp = auto is one replica, unless `ranks` (0: none given) says how many ranks there are.
+Config on_planned_ranks(const Config& config, int64_t ranks);
+
 // ranks: 0: as the config says.
 void plan_on_machine(const Config& config, const MachineArgs& args, int64_t ranks, bool json);
 

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <limits>
 #include <mutex>
-#include <thread>
 
 #include "base/error.h"
 #include "base/format.h"
 #include "base/machine.h"
+#include "checkpoint/for_all.h"
 
 namespace hlat {
 
@@ -20,28 +19,6 @@ constexpr size_t kImproved = 3;  // layouts that are improved one choice at a ti
 constexpr int kRounds = 8;       // of improvement, at most
 
 int64_t micros_of_step(const Config& c) { return c.train.global_batch / (c.train.micro_batch * c.parallel.dp); }
-
-// Runs work(i) for i in [0, count) on threads; the first exception comes out.
-template <class Work>
-void on_threads(int threads, size_t count, const Work& work) {
-  std::atomic<size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr error;
-  const auto run = [&] {
-    for (size_t i = next++; i < count; i = next++) try {
-        work(i);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!error) error = std::current_exception();
-        next = count;
-      }
-  };
-  std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back(run);
-  run();
-  for (std::thread& t : others) t.join();
-  if (error) std::rethrow_exception(error);
-}
 
 // The stages that may be the fullest, or compute most: the first holds the most micro-batches, the last has the head.
 struct EndStages {
@@ -104,7 +81,7 @@ class LayoutSearch {
     const double begin = now_s();
     const std::vector<LayoutFamily> families = layout_families(config_, target_.limits);
     if (families.empty()) throw UsageError(no_split());
-    on_threads(target_.threads, families.size(), [&](size_t i) { look_at(families[i]); });
+    for_all(families.size(), target_.threads, [&](size_t i) { look_at(families[i]); });
     improve();
     out_.seconds = now_s() - begin;
     return std::move(out_);
@@ -209,7 +186,7 @@ class LayoutSearch {
   // Neighbours that were scored before are not scored again.
   std::vector<ScoredLayout> score_all(const std::vector<LayoutChange>& changes) {
     std::vector<ScoredLayout> scored(changes.size());
-    on_threads(target_.threads, changes.size(), [&](size_t i) {
+    for_all(changes.size(), target_.threads, [&](size_t i) {
       {
         const std::lock_guard lock(mutex_);
         for (const ScoredLayout& known : scored_)

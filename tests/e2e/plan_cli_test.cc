@@ -47,15 +47,15 @@ TEST(PlanCli, AGpuIsPlannedWithItsScratch) {
 
 TEST(PlanCli, TheWinnerOfASearchIsAConfig) {
   const TempDir dir;
-  const RunResult r = planned({"--machine", "trn1.32xlarge", "--search", "--ranks", "64", "train.global_batch=64", "parallel.dp=auto",
+  const RunResult r = planned({"--machine", "trn1.32xlarge", "--search", "--ranks", "16", "train.global_batch=16", "parallel.dp=auto",
                                "--out", dir.path("best.yaml")});
   ASSERT_EQ(r.exit_code, 0) << r.err;
-  for (const char* text : {"layouts of 64 ranks", "tokens/s", "given", "one choice changed", "more waiting for tp"})
+  for (const char* text : {"layouts of 16 ranks", "tokens/s", "given", "one choice changed", "more waiting for tp"})
     EXPECT_NE(r.out.find(text), std::string::npos) << text << r.out;
-  const RunResult again = run_binary({"plan", "--config", dir.path("best.yaml"), "--machine", "trn1.32xlarge", "--ranks", "64", "--json"});
+  const RunResult again = run_binary({"plan", "--config", dir.path("best.yaml"), "--machine", "trn1.32xlarge", "--ranks", "16", "--json"});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   const json best = json::parse(
-      planned({"--machine", "trn1.32xlarge", "--search", "--ranks", "64", "train.global_batch=64", "parallel.dp=auto", "--json"})
+      planned({"--machine", "trn1.32xlarge", "--search", "--ranks", "16", "train.global_batch=16", "parallel.dp=auto", "--json"})
           .out)["best"][0];
   EXPECT_NEAR(json::parse(again.out)["time"]["step_s"], best["step_s"].get<double>(), 1e-9);
 }
@@ -85,7 +85,7 @@ TEST(PlanCli, WrongInputIsToldWithWhatWouldBeRight) {
   const std::string bad = dir.write("bad.yaml", "name: x\nranks_per_node: 8\nmemroy: 16 GB\n");
   for (const Case& c :
        {Case{{"--machine", "p5e"}, "p5en"}, Case{{"--machine", bad}, "memroy"},
-        Case{{"--machine", "trn2", "--ranks", "64", "parallel.dp=auto"}, "is empty"}, Case{{"--search", "--ranks", "8"}, "--machine"},
+        Case{{"--machine", "trn2", "--ranks", "16", "parallel.dp=auto"}, "is empty"}, Case{{"--search", "--ranks", "8"}, "--machine"},
         Case{{"--machine", "trn1.32xlarge", "--search", "--ranks", "7919"}, "ranks can"},
         Case{{"--machine", "trn1.32xlarge", "--ranks", "2048", "--tokens", "many"}, "--tokens"},
         Case{{"--machine", "trn1.32xlarge", "--ranks", "2048", "--price", "free"}, "on_demand"},
