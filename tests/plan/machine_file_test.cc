@@ -71,7 +71,8 @@ TEST(MachineFile, RefusesEverythingAtOnceWithLines) {
       "prices: [{model: on_demnd, region: r, dollars_per_hour: 3, source: s, date: d}]\n"
       "ranks_per_node: -1\n");
   EXPECT_TRUE(file_has(said, "m.yaml:2: a machine file has no key 'memori'; did you mean memory?")) << said;
-  EXPECT_TRUE(file_has(said, "m.yaml:3: memory.value = 16 parsecs: must be a number of at least 0, with or without a unit, such as 139.8 GiB"))
+  EXPECT_TRUE(
+      file_has(said, "m.yaml:3: memory.value = 16 parsecs: must be a number of at least 0, with or without a unit, such as 139.8 GiB"))
       << said;
   EXPECT_TRUE(file_has(said, "m.yaml:5: peak.bf16 = 95 TFLOP/s: must be {value, source, date}")) << said;
   EXPECT_TRUE(file_has(said, "m.yaml:6: peak.f32.value = 20 TFLOP/s: has no source")) << said;
@@ -91,8 +92,10 @@ TEST(MachineFile, RefusesWhatIsNoMachine) {
   EXPECT_TRUE(file_has(refusal("title: x\n"), "has no `name`"));
   EXPECT_TRUE(file_has(refusal("name: a\nname: b\n"), "name is there twice"));
   EXPECT_TRUE(file_has(refusal("name: a\nranks_per_node: 0\n"), "is for a host whose `cores` they share"));
-  EXPECT_TRUE(file_has(refusal("name: a\nrates:\n  memory_ops: [{op: rope, type: f32, bytes: 8, bytes_per_s: 8}]\n"), "rates has no source"));
-  EXPECT_TRUE(file_has(refusal("name: a\nlinks:\n  measured: [{op: all_redce, ranks: 2, bytes: 8, seconds: 0}]\n"), "did you mean all_reduce?"));
+  EXPECT_TRUE(
+      file_has(refusal("name: a\nrates:\n  memory_ops: [{op: rope, type: f32, bytes: 8, bytes_per_s: 8}]\n"), "rates has no source"));
+  EXPECT_TRUE(
+      file_has(refusal("name: a\nlinks:\n  measured: [{op: all_redce, ranks: 2, bytes: 8, seconds: 0}]\n"), "did you mean all_reduce?"));
   EXPECT_THROW(read_machine("no/such/machine.yaml"), UsageError);
 }
 

@@ -17,7 +17,7 @@ using scan::Batch;
 using scan::Rows;
 using scan::Spread;
 
-constexpr int kOthers = 4;       // queries of a block, of many
+constexpr int kOthers = 4;  // queries of a block, of many
 constexpr int kWarps = 8;
 
 struct Plan {

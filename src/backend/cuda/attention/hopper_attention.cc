@@ -60,9 +60,7 @@ bool describe(CUtensorMap& map, const void* qkv, int64_t first_head, const OwnAt
 
 }  // namespace
 
-bool hopper_attention_takes(int64_t head_dim) {
-  return hopper_heads(head_dim) && current_gpu().major == 9 && encoder() != nullptr;
-}
+bool hopper_attention_takes(int64_t head_dim) { return hopper_heads(head_dim) && current_gpu().major == 9 && encoder() != nullptr; }
 
 cudaError_t hopper_attention_bwd(cudaStream_t stream, const OwnAttention& x, const float* rope, void* scratch) {
   const int64_t padded = hopper_padded(x.seq), stats = x.batch * x.heads * padded, row = (x.heads + 2 * x.kv_heads) * x.head_dim;
