@@ -200,7 +200,7 @@ CaseWidths widths_of(const Config& config) {
 }
 
 OpCase product_case(const TracedOp& op) {
-  const auto [m, n, k] = op.dims;
+  const int64_t m = op.dims[0], n = op.dims[1], k = op.dims[2];
   const auto type = static_cast<DType>(op.dtype), to = static_cast<DType>(op.out);
   const bool ta = (op.form & 1) != 0, tb = (op.form & 2) != 0, accumulate = (op.form & 4) != 0;
   // A product with a residual counts one more FLOP for each element.

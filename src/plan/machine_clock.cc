@@ -111,7 +111,8 @@ std::vector<std::string> MachineClock::estimates(const std::vector<const StepTra
   std::vector<std::string> lines;
   const auto percent = [&](double s) { return total > 0 ? 100 * s / total : 0; };
   for (const auto& [what, s] : seconds) {
-    const auto [family, basis] = what;
+    const auto& family = what.first;
+    const int basis = what.second;
     if (percent(s) < 0.05) continue;  // it would read as nothing
     if (basis == static_cast<int>(RateBasis::other_form))
       lines.push_back(fmt::format("{}, {:.1f} % of the time of ops: rates of other forms or outputs of the same type", family, percent(s)));

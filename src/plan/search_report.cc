@@ -29,7 +29,7 @@ std::vector<std::string> layout_row(const std::string& name, const ScoredLayout&
                                fmt::format("{}", t.loss_chunk),
                                p.pp == 1 ? "-" : (p.cuts.empty() ? "even" : "uneven")};
   if (!l.fits) {
-    row.push_back("does not fit");
+    row.emplace_back("does not fit");
     row.resize(14);
     row.push_back(memory_words(l.needed));
     return row;

@@ -23,7 +23,7 @@ bool remove_lock_of(const std::filesystem::path& folder, const LockOwner& owner)
 // it names.
 class LockWatch {
  public:
-  explicit LockWatch(std::filesystem::path folder) : file_(std::move(folder) / "run.lock") {}
+  explicit LockWatch(const std::filesystem::path& folder) : file_(folder / "run.lock") {}
 
   bool is_free(double now);  // seconds, of a clock that never goes back
   void remove() const;       // what is_free() has found to be nobody's; a lock that has changed since stays
