@@ -34,6 +34,7 @@ struct PlanArgs {
   bool eval = false;
   bool json = false;
   MachineArgs machine;
+  const CLI::App* command = nullptr;
 };
 
 // A device that a plan can be compared with, by name.
@@ -67,12 +68,49 @@ Machine named_machine(const DeviceSpec& device) {
   return m;
 }
 
+// A given number of ranks or nodes takes the place of parallel.dp.
+Config loaded(const PlanArgs& args, bool counted) {
+  ConfigArgs config = args.config;
+  if (counted) config.overrides.emplace_back("parallel.dp=auto");
+  return config.load().config;
+}
+
+// Each way to plan has its own options; one that would be without effect is refused.
+void refuse_ignored(const PlanArgs& args, const CLI::App& command) {
+  const MachineArgs& m = args.machine;
+  struct Mode {
+    bool on;
+    std::string words;
+    std::vector<std::string> options;
+  };
+  const std::vector<std::string> money{"--tokens", "--price", "--region"},
+      faults{"--mtbf", "--detection", "--restart", "--save-stall", "--save-commit"};
+  const auto with = [](std::vector<std::string> a, std::initializer_list<std::vector<std::string>> more) {
+    for (const auto& list : more) a.insert(a.end(), list.begin(), list.end());
+    return a;
+  };
+  const std::vector<Mode> modes{{!m.cost.prices.empty(), "--prices", {"--prices", "--ranks", "--nodes", "--tokens"}},
+                                {!m.machine.empty() && !m.cost.nodes.empty(), "--machine with --nodes",
+                                 with({"--machine", "--nodes", "--search", "--svg", "--plot"}, {money})},
+                                {!m.machine.empty() && m.search, "--machine with --search",
+                                 with({"--machine", "--search", "--ranks", "--precision", "--out"}, {money})},
+                                {!m.machine.empty(), "--machine", with({"--machine", "--ranks", "--timeline"}, {money, faults})},
+                                {true, "a plan without --machine", {"--device", "--ranks", "--rank", "--eval"}}};
+  const Mode& mode = *std::find_if(modes.begin(), modes.end(), [](const Mode& x) { return x.on; });
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || !name.starts_with("--") || name == "--config" || name == "--json" || name == "--help") continue;
+    if (std::find(mode.options.begin(), mode.options.end(), name) == mode.options.end())
+      fail<UsageError>("{}: has no effect with {}, which takes {}", name, mode.words, fmt::join(mode.options, ", "));
+  }
+}
+
 void run_plan(const PlanArgs& args) {
-  if (!args.machine.cost.prices.empty()) return show_prices(args.config.load().config, args.machine.cost, args.ranks, args.json);
-  if (!args.machine.machine.empty()) return plan_on_machine(args.config.load().config, args.machine, args.ranks, args.json);
-  if (args.machine.search || !args.machine.timeline.empty() || !args.machine.out.empty() || !args.machine.cost.nodes.empty())
-    throw UsageError("--search, --nodes, --out and --timeline need --machine: times are those of a machine model");
-  Config config = on_planned_ranks(args.config.load().config, args.ranks);
+  refuse_ignored(args, *args.command);
+  const bool counted = args.ranks > 0 || !args.machine.cost.nodes.empty();
+  if (!args.machine.cost.prices.empty()) return show_prices(loaded(args, counted), args.machine.cost, args.ranks, args.json);
+  if (!args.machine.machine.empty()) return plan_on_machine(loaded(args, counted), args.machine, args.ranks, args.json);
+  Config config = on_planned_ranks(loaded(args, args.ranks > 0), args.ranks);
   const int ranks = mesh_shape(config.parallel).ranks();
   if (args.rank >= ranks) throw UsageError(fmt::format("--rank {}: the mesh has ranks 0 to {}", args.rank, ranks - 1));
   const bool here = args.device.empty();
@@ -108,7 +146,8 @@ void run_plan(const PlanArgs& args) {
 
 void add_plan_command(CLI::App& app) {
   const auto args = std::make_shared<PlanArgs>();
-  CLI::App* command = app.add_subcommand("plan", "memory, FLOPs, time and the best layout, without running");
+  CLI::App* command = app.add_subcommand(
+      "plan", "memory, FLOPs, time and the best layout, without running; more options, for money and faults: docs/planning.md");
   add_config_args(*command, args->config, "hlat plan --config configs/hlat-7b.yaml --device h100 train.recompute=full");
   command->add_option("--device", args->device, "compare with a known device instead of this machine: h200, h100, ...")->type_name("NAME");
   command->add_option("--ranks", args->ranks, "plan for this many ranks, with parallel.dp to match")
@@ -116,10 +155,12 @@ void add_plan_command(CLI::App& app) {
       ->type_name("N");
   command->add_option("--rank", args->rank, "plan this rank; default: one of each pipeline stage")
       ->check(within(0, 1 << 30))
+      ->group("")
       ->type_name("R");
   command->add_flag("--eval", args->eval, "plan an evaluation, with weights alone, instead of a training step");
   command->add_flag("--json", args->json, "print one JSON object");
   add_machine_args(*command, args->machine);
+  args->command = command;
   command->callback([args] { run_plan(*args); });
 }
 

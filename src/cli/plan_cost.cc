@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/json_text.h"
 #include "cli/commands.h"
 #include "cli/print.h"
@@ -44,8 +45,12 @@ Scaling scale(const MachinePlan& plan, const Config& config, const CostArgs& arg
       continue;
     }
     const SearchTarget target = plan.search_target(plan.ranks_of(nodes), {}, search_threads());
-    const SearchResult found = search_layouts(config, target);
-    points.push_back(scaling_point(plan, found.best.empty() ? found.smallest : found.best.front(), nodes));
+    try {
+      const SearchResult found = search_layouts(config, target);
+      points.push_back(scaling_point(plan, found.best.empty() ? found.smallest : found.best.front(), nodes));
+    } catch (const UsageError& e) {
+      points.push_back({.nodes = nodes, .ranks = plan.ranks_of(nodes), .problem = e.what()});
+    }
   }
   const Machine& m = plan.machine();
   const ScalingAsk ask{
@@ -62,6 +67,7 @@ ScalingAxis plot_axis(const std::string& name) {
 // Measured or given: what the machine file knows, then what the command line says.
 std::optional<FaultReport> fault_report(const MachinePlan& plan, const Config& config, const TimedPlan& timed, const CostArgs& args) {
   const Machine& m = plan.machine();
+  if (!args.mtbf_h && (!args.detection_s || !args.save_stall_s || !args.save_commit_s)) return {};
   const std::optional<double> mtbf = args.mtbf_h           ? args.mtbf_h
                                      : m.node_mtbf.known() ? std::optional(*m.node_mtbf.value / 3600)
                                                            : std::nullopt;
@@ -77,7 +83,7 @@ std::optional<FaultReport> fault_report(const MachinePlan& plan, const Config& c
            .detection_s = given(args.detection_s, nullptr, "--detection"),
            .restart_s = given(args.restart_s, &m.restart, "--restart"),
            .save_stall_s = given(args.save_stall_s, nullptr, "--save-stall"),
-           .commit_s = args.save_commit_s.value_or(0),
+           .commit_s = given(args.save_commit_s, nullptr, "--save-commit"),
            .step_s = timed.time.seconds};
   if (config.checkpoint.every > 0) r.every = config.checkpoint.every;
   r.useful_days = tokens_of(config, args) / timed.tokens_per_s() / 86400;
@@ -100,15 +106,19 @@ void add_cost_args(CLI::App& command, CostArgs& args) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("NAMES");
-  command.add_option("--price", args.price, "price model: on_demand, reserved_1y, reserved_3y, spot")->type_name("MODEL");
-  command.add_option("--region", args.region, "region of prices and electricity; default: the machine file's first")->type_name("NAME");
-  command.add_option("--svg", args.svg, "with --nodes: write a plot")->type_name("FILE");
-  command.add_option("--plot", args.plot, "what it shows: tokens, efficiency or cost")->type_name("WHAT");
+  // Not in the help, which fits a screen; docs/planning.md has them.
+  command.add_option("--price", args.price, "price model: on_demand, reserved_1y, reserved_3y, spot")->group("")->type_name("MODEL");
+  command.add_option("--region", args.region, "region of prices and electricity; default: the machine file's first")
+      ->group("")
+      ->type_name("NAME");
+  command.add_option("--svg", args.svg, "with --nodes: write a plot")->group("")->type_name("FILE");
+  command.add_option("--plot", args.plot, "what it shows: tokens, efficiency or cost")->group("")->type_name("WHAT");
   const auto seconds = [&](const char* name, std::optional<double>& to, const char* help) {
-    command.add_option(name, to, help)->check(within(0.0, 1e9))->type_name("S");
+    command.add_option(name, to, help)->check(within(0.0, 1e9))->group("")->type_name("S");
   };
   command.add_option("--mtbf", args.mtbf_h, "faults on paper: mean hours between failures of a node")
       ->check(within(1e-3, 1e9))
+      ->group("")
       ->type_name("HOURS");
   seconds("--detection", args.detection_s, "seconds until a fault is known");
   seconds("--restart", args.restart_s, "seconds from there to the next step");
@@ -137,12 +147,26 @@ std::string cost_text(const MachinePlan& plan, const Config& config, const Timed
   const NodePrice price = node_price(m, price_model(args.price), args.region);
   const CostAsk ask{.tokens_per_s = timed.tokens_per_s(), .nodes = plan.nodes_of(timed.ranks), .tokens = tokens_of(config, args)};
   const RunCost cost = cost_of(ask, price, node_power(m, args.region));
-  std::string s = fmt::format("{:.4g} tokens on {} {}: {} days of steps, {} ({} {}), {} per 4M tokens\n", ask.tokens, ask.nodes,
+  std::string s = fmt::format("{} tokens on {} {}: {} days of steps, {} ({}{}), {} per 4M tokens\n", format_count(ask.tokens), ask.nodes,
                               ask.nodes == 1 ? "node" : "nodes", whole_days(cost.days), dollar_words(cost.dollars), price.model,
-                              price.region.empty() ? "" : price.region, dollar_words(cost.cpt));
+                              price.region.empty() ? "" : ", " + price.region, dollar_words(cost.cpt));
   if (cost.joules_per_token.has_value()) s += energy_words(cost) + "\n";
   if (const auto report = fault_report(plan, config, timed, args)) s += "\n" + fault_text(*report);
   return s;
+}
+
+void add_cost_json(nlohmann::ordered_json& j, const MachinePlan& plan, const Config& config, const TimedPlan& timed, const CostArgs& args) {
+  const Machine& m = plan.machine();
+  const CostAsk ask{.tokens_per_s = timed.tokens_per_s(), .nodes = plan.nodes_of(timed.ranks), .tokens = tokens_of(config, args)};
+  const RunCost cost = cost_of(ask, node_price(m, price_model(args.price), args.region), node_power(m, args.region));
+  j["cost"] = {{"tokens", ask.tokens},
+               {"nodes", ask.nodes},
+               {"days", cost.days},
+               {"dollars", figure_json(cost.dollars)},
+               {"dollars_per_4m_tokens", figure_json(cost.cpt)},
+               {"joules_per_token", figure_json(cost.joules_per_token)},
+               {"tonnes_co2", figure_json(cost.tonnes)}};
+  if (const auto report = fault_report(plan, config, timed, args)) j["faults"] = fault_json(*report);
 }
 
 void show_scaling(const MachinePlan& plan, const Config& config, const CostArgs& args, bool searches, bool json) {

@@ -30,6 +30,8 @@ std::function<LayoutCost(double)> layout_costs(const MachinePlan& plan, const Co
 // What the run costs on so many ranks, and what faults add where an MTBF is given or known.
 std::string cost_text(const MachinePlan& plan, const Config& config, const TimedPlan& timed, const CostArgs& args);
 
+void add_cost_json(nlohmann::ordered_json& j, const MachinePlan& plan, const Config& config, const TimedPlan& timed, const CostArgs& args);
+
 // searches: the best layout for each number of nodes, instead of the config's own.
 void show_scaling(const MachinePlan& plan, const Config& config, const CostArgs& args, bool searches, bool json);
 void show_prices(const Config& config, const CostArgs& args, int64_t ranks, bool json);

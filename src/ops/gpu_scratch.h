@@ -36,6 +36,6 @@ int64_t cudnn_parts(const AttentionShape& s);
 // Recorded.
 size_t recorded_sort_scratch(int64_t keys);
 size_t recorded_cudnn_scratch(const AttentionShape& s, bool backward);
-inline constexpr const char* kRecordedOn = "one H200, CUDA 13.0, cuDNN 9.19";
+inline constexpr const char* kRecordedOn = "one H200, CUDA 13.0, cuDNN 9.14";
 
 }  // namespace hlat

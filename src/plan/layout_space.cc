@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "config/validate.h"
+#include "parallel/partition.h"
 
 namespace hlat {
 
@@ -35,8 +37,8 @@ std::vector<Recompute> recomputes() {
 std::vector<int64_t> micro_batches(const Config& c) {
   std::vector<int64_t> out;
   const int64_t share = c.train.global_batch / c.parallel.dp;
-  for (int64_t m = 1; m <= share && m <= 64; m *= 2)
-    if (share % m == 0) out.push_back(m);
+  for (int64_t m = 1; m <= share && m <= 64; ++m)
+    if (share % m == 0 && (share % 3 == 0 || std::has_single_bit(static_cast<uint64_t>(m)))) out.push_back(m);
   return out;
 }
 
@@ -55,6 +57,14 @@ std::vector<int64_t> uneven_cuts(const Config& c, int64_t first, int64_t last) {
   for (size_t i = 0; i + 1 < counts.size(); ++i) cuts.push_back(at += counts[i]);
   const bool possible = std::all_of(counts.begin(), counts.end(), [](int64_t n) { return n >= 1; });
   return possible ? cuts : std::vector<int64_t>{};
+}
+
+// As the even split has them.
+std::vector<int64_t> even_cuts(const Config& c) {
+  std::vector<int64_t> cuts;
+  for (const Part& p : partition_layers(c.model.layers, static_cast<int>(c.parallel.pp), static_cast<int>(c.parallel.chunks), {}))
+    if (p.begin > 0) cuts.push_back(p.begin);
+  return cuts;
 }
 
 class Neighbours {
@@ -145,7 +155,7 @@ class Neighbours {
     for (const auto& [first, last] : {std::pair<int64_t, int64_t>{0, 1}, {1, 1}, {0, 2}, {1, 2}, {2, 2}}) {
       Config c = from_;
       c.parallel.cuts = uneven_cuts(c, first, last);
-      if (!c.parallel.cuts.empty()) add(fmt::format("cuts {}", fmt::join(c.parallel.cuts, ",")), c);
+      if (!c.parallel.cuts.empty() && c.parallel.cuts != even_cuts(c)) add(fmt::format("cuts {}", fmt::join(c.parallel.cuts, ",")), c);
     }
   }
 

@@ -130,7 +130,8 @@ struct Machine {
   Figure power{"power.node", Unit::watts, "the power of a node under load"};
   std::vector<Carbon> carbon;
   Figure node_mtbf{"faults.node_mtbf", Unit::seconds, "the mean time between failures of a node"};
-  Figure restart{"faults.restart", Unit::seconds, "the time from a failure to the next step, without the work that is repeated"};
+  Figure restart{"faults.restart", Unit::seconds,
+                 "the time from when a failure is known to the next step, without the work that is repeated"};
 
   double need(const Figure& figure) const { return figure.need(file); }  // UsageError, with the key, where it is empty
   const Figure& peak(DType type) const { return type == DType::bf16 ? peak_bf16 : peak_f32; }

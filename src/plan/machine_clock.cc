@@ -37,6 +37,7 @@ MachineClock::MachineClock(const Machine& machine, const ClockLayout& layout) : 
   crossing_ = crossing_messages(layout.shape, machine.ranks_per_node);
   if (machine.cores == 0) return;
   const int local = machine.ranks_per_node == 0 ? layout.shape.ranks() : std::min(machine.ranks_per_node, layout.shape.ranks());
+  hosts_ = (layout.shape.ranks() + local - 1) / local;
   threads_ = layout.threads > 0 ? layout.threads : std::max(1, machine.cores / local);
   speed_ = static_cast<double>(threads_) / std::max(1, machine.threads);
 }

@@ -41,7 +41,7 @@ class MachineClock : public StepClock {
   double op(const TracedOp& op) const override;
   double call(const TracedCall& call) const override;
   Transfer message(const TracedCall& call) const override;
-  int cores() const override { return machine_.cores; }
+  int cores() const override { return machine_.cores * hosts_; }
   int threads() const override { return threads_; }
   double overlap_cost() const override { return machine_.links.overlap_cost.value.value_or(0); }
   double step_overhead() const override { return machine_.step_overhead.value.value_or(0); }
@@ -67,6 +67,7 @@ class MachineClock : public StepClock {
   int threads_ = 1;
   double speed_ = 1;  // of a rank against the one that was measured: more or fewer threads
   std::array<GroupPlace, kAxes> places_;
+  int hosts_ = 1;     // of cores that ranks share
   int crossing_ = 0;  // messages that leave a node at a time
 };
 

@@ -8,7 +8,7 @@
 namespace hlat {
 
 ScalingPoint scaling_point(const MachinePlan& plan, const Config& config, int64_t nodes) {
-  ScalingPoint p{.nodes = nodes, .ranks = plan.ranks_of(nodes), .available_bytes = plan.fit().available};
+  ScalingPoint p{.nodes = nodes, .ranks = plan.ranks_of(nodes), .available_bytes = plan.fit(plan.ranks_of(nodes)).available};
   Config c = config;
   c.parallel.dp = 0;
   try {
@@ -24,7 +24,7 @@ ScalingPoint scaling_point(const MachinePlan& plan, const Config& config, int64_
 
 ScalingPoint scaling_point(const MachinePlan& plan, const ScoredLayout& layout, int64_t nodes) {
   ScalingPoint p{.nodes = nodes, .ranks = layout.config.parallel.ranks(), .layout = layout_words(layout.config)};
-  p.available_bytes = plan.fit().available;
+  p.available_bytes = plan.fit(plan.ranks_of(nodes)).available;
   p.needed_bytes = layout.needed;
   if (!layout.fits) return p;
   p.step_s = layout.seconds();

@@ -97,7 +97,8 @@ class MachineReader {
     f.date = map.text("date");
     if (!map.has(key)) return;
     const std::string name = key == "value" ? f.key + ".value" : key;
-    f.value = quantity(map, key, name, f.unit);
+    const bool divides = f.unit == Unit::flops_per_s || f.unit == Unit::bytes_per_s || f.key == "memory" || f.key.ends_with("_share");
+    f.value = quantity(map, key, name, f.unit, divides);
     if (f.value && f.source.empty())
       map.problem(key, fmt::format("{} = {}: has no source; a value says where it is from", name, map.text(key)));
     if (f.value && f.date.empty()) map.problem(key, fmt::format("{} = {}: has no date; a value says of when it is", name, map.text(key)));

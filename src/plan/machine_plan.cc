@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backend/null/gpu_scratch_ops.h"
 #include "base/error.h"
+#include "ops/gpu_scratch.h"
 #include "plan/machine_clock.h"
 
 namespace hlat {
@@ -25,18 +28,35 @@ MachinePlan::MachinePlan(Machine machine) : machine_(std::move(machine)) {
 
 MachinePlan::~MachinePlan() = default;
 
-// What drivers and libraries take is a line of its own where the file knows it; else it is not part of the sum.
-Fit MachinePlan::fit() const {
-  const double libraries = machine_.context.value.value_or(0) + machine_.nccl.value.value_or(0);
-  return {.device = machine_.name, .available = machine_.need(machine_.memory) - libraries};
+// What drivers and libraries take is not for the regions, where the file knows it.
+Fit MachinePlan::fit(int64_t ranks) const {
+  const double memory = machine_.need(machine_.memory), libraries = machine_.context.value.value_or(0) + machine_.nccl.value.value_or(0);
+  if (libraries >= memory)
+    fail<UsageError>("{}: libraries.context and libraries.nccl take {} together, and memory is {}", machine_.file,
+                     quantity_text(libraries, Unit::bytes), quantity_text(memory, Unit::bytes));
+  Fit fit{.device = machine_.name, .available = memory - libraries};
+  const int64_t local = machine_.ranks_per_node > 0 ? std::min<int64_t>(ranks, machine_.ranks_per_node) : ranks;
+  if (machine_.host_memory.known()) {
+    const double share = *machine_.host_memory.value / static_cast<double>(std::max<int64_t>(local, 1));
+    if (machine_.cores > 0)
+      fit.available = share;
+    else
+      fit.host_available = share;
+  }
+  fit.on_host = machine_.cores > 0;
+  return fit;
 }
 
 std::unique_ptr<StepClock> MachinePlan::clock(const Config& config) const {
   return std::make_unique<MachineClock>(machine_, layout_of(config));
 }
 
+// Ranks that share the cores of hosts have their peak together.
 std::optional<double> MachinePlan::peak_flops(const Config& config) const {
-  return machine_.peak(precision_of(config.train.precision).compute).value;
+  const Figure& peak = machine_.peak(precision_of(config.train.precision).compute);
+  if (!peak.known() || machine_.cores == 0) return peak.value;
+  const int64_t ranks = config.parallel.ranks(), hosts = nodes_of(ranks);
+  return *peak.value * static_cast<double>(machine_.cores * hosts) / static_cast<double>(machine_.threads * std::max<int64_t>(ranks, 1));
 }
 
 TimedPlan MachinePlan::time(const Config& config, Play play, bool spans) const {
@@ -50,13 +70,21 @@ std::vector<std::string> MachinePlan::estimates(const Config& config) const {
   dry_run(few, target_, 0, &first);
   dry_run(few, target_, rank_of({.pp = shape.pp - 1}, shape), &last);
   const MachineClock times(machine_, layout_of(config));
-  return times.estimates({&first, &last});
+  std::vector<std::string> lines = times.estimates({&first, &last});
+  if (scratch_) lines.push_back(fmt::format("scratch of cuDNN and of the sort of token ids is as recorded on {}", kRecordedOn));
+  const bool several = shape.ranks() > 1;
+  for (const Figure* f : {&machine_.context, several ? &machine_.nccl : nullptr})
+    if (f != nullptr && !f->known() && machine_.cores == 0)
+      lines.push_back(fmt::format("{} is empty and no part of the memory: {}", f->key, f->meaning));
+  if (several && machine_.links.measured.empty() && machine_.cores == 0)
+    lines.push_back(fmt::format("links are figures, not measurements: {}", machine_.links.node.bytes_per_s.source));
+  return lines;
 }
 
 SearchTarget MachinePlan::search_target(int64_t ranks, const std::vector<PrecisionKind>& precisions, int threads) const {
   SearchTarget t;
   t.plan = target_;
-  t.fit = fit();
+  t.fit = fit(ranks);
   t.clock = [this](const Config& c) { return clock(c); };
   t.limits.ranks = ranks;
   t.limits.precisions = precisions;

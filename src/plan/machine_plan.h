@@ -18,9 +18,10 @@ class MachinePlan {
   const Machine& machine() const { return machine_; }
   // What plans are made for: memory of a rank, the scratch of its GPU, collectives of its own.
   const PlanTarget& target() const { return target_; }
-  Fit fit() const;
+  Fit fit(int64_t ranks) const;  // ranks of the run: they share the memory of their hosts
   std::unique_ptr<StepClock> clock(const Config& config) const;
-  std::optional<double> peak_flops(const Config& config) const;  // of a rank, for MFU; nothing: the file has none
+  // Of a rank, for MFU; nothing: the file has none. Where ranks share cores, their share of them. parallel.dp must be known.
+  std::optional<double> peak_flops(const Config& config) const;
 
   // parallel.dp must be known.
   TimedPlan time(const Config& config, Play play = Play::shortened, bool spans = false) const;

@@ -35,9 +35,10 @@ std::vector<std::string> scaling_cells(const ScalingRow& row) {
   }
   // A price that is not known is told once, below the table.
   const auto dollars = [](const CostFigure& f) { return f.has_value() ? dollar_words(f) : std::string("unknown"); };
-  cells.insert(cells.end(), {step_words(p.step_s), format_count(p.tokens_per_s), format_count(row.tokens_per_rank_s),
-                             fmt::format("{:.1f}%", 100 * row.efficiency), fmt::format("{:.1f}%", 100 * p.mfu), memory,
-                             dollars(row.cost->cpt), dollars(row.cost->dollars), fmt::format("{:.1f}", row.cost->days), "fits"});
+  cells.insert(cells.end(),
+               {step_words(p.step_s), format_count(p.tokens_per_s), format_count(row.tokens_per_rank_s),
+                fmt::format("{:.1f}%", 100 * row.efficiency), p.mfu ? fmt::format("{:.1f}%", 100 * *p.mfu) : std::string("unknown"), memory,
+                dollars(row.cost->cpt), dollars(row.cost->dollars), fmt::format("{:.1f}", row.cost->days), "fits"});
   return cells;
 }
 
@@ -66,7 +67,7 @@ nlohmann::ordered_json scaling_row_json(const ScalingRow& row) {
   j["tokens_per_s"] = p.tokens_per_s;
   j["tokens_per_rank_s"] = row.tokens_per_rank_s;
   j["efficiency"] = row.efficiency;
-  j["mfu"] = p.mfu;
+  j["mfu"] = p.mfu ? nlohmann::ordered_json(*p.mfu) : nlohmann::ordered_json();
   j["dollars_per_4m_tokens"] = figure_json(row.cost->cpt);
   j["dollars"] = figure_json(row.cost->dollars);
   j["days"] = row.cost->days;

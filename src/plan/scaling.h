@@ -19,7 +19,7 @@ struct ScalingPoint {
   std::string problem = {};  // why there is no layout at all; empty: there is one
   double step_s = 0;
   double tokens_per_s = 0;
-  double mfu = 0;
+  std::optional<double> mfu = {};                // nothing: the peak is not known
   double needed_bytes = 0, available_bytes = 0;  // of the fullest rank
   bool fits() const { return problem.empty() && needed_bytes <= available_bytes; }
 };

@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/machine.h"
 #include "checkpoint/for_all.h"
+#include "plan/micro_batch.h"
 
 namespace hlat {
 
@@ -83,13 +84,31 @@ class LayoutSearch {
     if (families.empty()) throw UsageError(no_split());
     for_all(families.size(), target_.threads, [&](size_t i) { look_at(families[i]); });
     improve();
+    if (out_.best.empty()) out_.enough_ranks = enough_ranks();
     out_.seconds = now_s() - begin;
     return std::move(out_);
   }
 
  private:
+  // The fewest times two that something fits; 0: none of those tried.
+  int64_t enough_ranks() const {
+    for (int64_t ranks = 2 * target_.limits.ranks; ranks <= 64 * target_.limits.ranks; ranks *= 2) {
+      SpaceLimits limits = target_.limits;
+      limits.ranks = ranks;
+      for (LayoutFamily& f : layout_families(config_, limits)) {
+        f.config.train.recompute = f.recomputes.back();
+        if (look_at_ends(f.config, target_, *target_.clock(f.config)).fits) return ranks;
+      }
+    }
+    return 0;
+  }
+
   std::string no_split() const {
-    for (int64_t more = 1; more < (1 << 20); ++more)
+    const int64_t most = target_.limits.most_tp * config_.model.layers * config_.train.global_batch;  // no split has more
+    if (target_.limits.ranks > most)
+      return fmt::format("{} ranks are more than tp, pp and dp of this model and a batch of {} can use: at most {}", target_.limits.ranks,
+                         config_.train.global_batch, most);
+    for (int64_t more = 1; more <= most; ++more)
       for (const int64_t ranks : {target_.limits.ranks - more, target_.limits.ranks + more}) {
         SpaceLimits limits = target_.limits;
         limits.ranks = ranks;
@@ -120,14 +139,19 @@ class LayoutSearch {
       ++out_.layouts;
       if (!ends.fits) {
         ++out_.too_large;
-        if (out_.smallest.needed == 0 || ends.needed < out_.smallest.needed)
-          out_.smallest = {.config = c, .fits = false, .bytes = ends.bytes, .needed = ends.needed};
+        note_smallest(c, ends.bytes, ends.needed);
         return false;
       }
       if (ends.compute_s > slowest_shown()) return true;  // its computing alone takes longer
+      ++out_.timed;
     }
     keep(score_ends(c, target_, *clock, ends));
     return true;
+  }
+
+  void note_smallest(const Config& c, size_t bytes, double needed) {
+    if (out_.smallest.needed > 0 && out_.smallest.needed <= needed) return;
+    out_.smallest = {.config = c, .fits = false, .bytes = bytes, .needed = needed};
   }
 
   double slowest_shown() const {
@@ -136,9 +160,9 @@ class LayoutSearch {
 
   void keep(ScoredLayout layout) {
     const std::lock_guard lock(mutex_);
-    ++out_.timed;
     if (!layout.fits) {
       ++out_.too_large;
+      note_smallest(layout.config, layout.bytes, layout.needed);
       return;
     }
     for (auto b = out_.best.begin(); b != out_.best.end(); ++b) {
@@ -198,6 +222,7 @@ class LayoutSearch {
       }
       scored[i] = score_layout(changes[i].config, target_);
       const std::lock_guard lock(mutex_);
+      ++(scored[i].fits ? out_.timed : out_.too_large);
       scored_.push_back(scored[i]);
     });
     for (const ScoredLayout& s : scored)
@@ -214,7 +239,9 @@ class LayoutSearch {
 
 }  // namespace
 
-ScoredLayout score_layout(const Config& config, const SearchTarget& target) {
+ScoredLayout score_layout(const Config& given, const SearchTarget& target) {
+  Config config = given;
+  if (config.train.micro_batch == 0) config.train.micro_batch = largest_micro_batch(config, target.plan, target.fit);
   const auto clock = target.clock(config);
   return score_ends(config, target, *clock, look_at_ends(config, target, *clock));
 }
@@ -229,7 +256,7 @@ std::string why_slower(const ScoredLayout& winner, const ScoredLayout& other) {
   std::vector<Difference> parts{{"computing", b.computed() - b.optimizer() - (a.computed() - a.optimizer())},
                                 {"in the update", b.optimizer() - a.optimizer()},
                                 {"idle in the pipeline", b.bubble - a.bubble},
-                                {"slowed by what overlaps", b.slowed - a.slowed}};
+                                {"slowed by overlap or shared cores", b.slowed - a.slowed}};
   for (int axis = 0; axis < kAxes; ++axis)
     parts.push_back({fmt::format("waiting for {}", name_of(static_cast<Axis>(axis))),
                      b.exposed[static_cast<size_t>(axis)] - a.exposed[static_cast<size_t>(axis)]});

@@ -42,11 +42,12 @@ struct RejectedLayout {
 struct SearchResult {
   std::vector<ScoredLayout> best;  // fastest first; empty: nothing fits
   std::vector<RejectedLayout> neighbours;
-  ScoredLayout smallest;  // what takes least memory, where nothing fits
-  int64_t layouts = 0;    // that were looked at
-  int64_t timed = 0;      // of these, simulated
-  int64_t too_large = 0;  // that do not fit
-  double seconds = 0;     // of the search
+  ScoredLayout smallest;     // what takes least memory, where nothing fits
+  int64_t enough_ranks = 0;  // where nothing fits: so many of the same ranks would do; 0: none of those tried
+  int64_t layouts = 0;       // that were looked at
+  int64_t timed = 0;         // of these, simulated
+  int64_t too_large = 0;     // that do not fit
+  double seconds = 0;        // of the search
 };
 
 // UsageError where the ranks cannot be split at all, with the nearest number that can.

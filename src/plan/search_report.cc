@@ -23,7 +23,7 @@ std::vector<std::string> layout_row(const std::string& name, const ScoredLayout&
                                fmt::format("{}", p.dp),
                                fmt::format("{}", p.chunks),
                                fmt::format("{}", t.micro_batch),
-                               t.recompute.str(),
+                               fmt::format("{}{}", t.recompute.str(), shown.precisions ? fmt::format(", {}", name_of(t.precision)) : ""),
                                p.tp == 1 ? "-" : (p.sequence ? "yes" : "no"),
                                p.dp == 1 ? "-" : (p.zero1 ? "yes" : "no"),
                                fmt::format("{}", t.loss_chunk),
@@ -36,7 +36,8 @@ std::vector<std::string> layout_row(const std::string& name, const ScoredLayout&
   }
   row.push_back(fmt::format("{:.4g}", l.seconds()));
   row.push_back(format_count(l.plan.tokens_per_s()));
-  row.push_back(shown.peak_flops ? fmt::format("{:.1f}", 100 * l.plan.mfu(*shown.peak_flops)) : "?");
+  const std::optional<double> peak = shown.peak_flops(l.config);
+  row.push_back(peak ? fmt::format("{:.1f}", 100 * l.plan.mfu(*peak)) : "?");
   row.push_back(memory_words(l.needed));
   if (shown.cost) {
     const LayoutCost cost = shown.cost(l.plan.tokens_per_s());
@@ -50,7 +51,13 @@ nlohmann::ordered_json layout_json(const ScoredLayout& l, const SearchShown& sho
   if (!l.fits) return j;
   j["step_s"] = l.seconds();
   j["tokens_per_s"] = l.plan.tokens_per_s();
-  if (shown.peak_flops) j["mfu"] = l.plan.mfu(*shown.peak_flops);
+  if (const auto peak = shown.peak_flops(l.config)) j["mfu"] = l.plan.mfu(*peak);
+  if (shown.cost) {
+    const LayoutCost cost = shown.cost(l.plan.tokens_per_s());
+    j["dollars_per_4m_tokens"] = cost.cpt;
+    j["dollars"] = cost.dollars;
+    j["days"] = cost.days;
+  }
   return j;
 }
 
@@ -60,8 +67,10 @@ std::string search_text(const SearchResult& result, const SearchTarget& target, 
   std::string s = fmt::format("{} layouts of {} ranks looked at in {:.1f} s: {} do not fit, {} simulated\n\n", result.layouts,
                               target.limits.ranks, result.seconds, result.too_large, result.timed);
   if (result.best.empty())
-    return s + fmt::format("nothing fits {}: the smallest, {}, needs {} of {}\n", target.fit.device, layout_words(result.smallest.config),
-                           memory_words(result.smallest.needed), memory_words(target.fit.available));
+    return s + fmt::format("nothing fits {}: the smallest, {}, needs {} of {}; {}\n", target.fit.device,
+                           layout_words(result.smallest.config), memory_words(result.smallest.needed), memory_words(target.fit.available),
+                           result.enough_ranks > 0 ? fmt::format("with full recomputation {} ranks would do", result.enough_ranks)
+                                                   : std::string("nor does anything on 64 times as many ranks"));
   std::vector<std::vector<std::string>> rows{{"", "tp", "pp", "dp", "chunks", "micro", "recompute", "sequence", "zero1", "loss chunk",
                                               "cuts", "step, s", "tokens/s", "MFU, %", "memory"}};
   if (shown.cost) rows[0].insert(rows[0].end(), {"$ per 4M", "$", "days"});
@@ -89,8 +98,15 @@ nlohmann::ordered_json search_json(const SearchResult& result, const SearchTarge
   for (const ScoredLayout& l : result.best) j["best"].push_back(layout_json(l, shown));
   for (const auto& [name, layout] : shown.others) j["others"][name] = layout_json(layout, shown);
   for (const RejectedLayout& n : result.neighbours)
-    j["neighbours"].push_back({{"change", n.words}, {"fits", n.fits}, {"step_s", n.seconds}, {"why", n.why}});
-  if (result.best.empty()) j["smallest"] = layout_json(result.smallest, shown);
+    j["neighbours"].push_back({{"change", n.words},
+                               {"keys", layout_keys(n.config)},
+                               {"fits", n.fits},
+                               {"step_s", n.fits ? nlohmann::ordered_json(n.seconds) : nlohmann::ordered_json()},
+                               {"why", n.why}});
+  if (result.best.empty()) {
+    j["smallest"] = layout_json(result.smallest, shown);
+    j["enough_ranks"] = result.enough_ranks;
+  }
   return j;
 }
 

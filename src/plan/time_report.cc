@@ -46,7 +46,7 @@ const std::vector<TimeLine>& time_lines() {
       {"exposed pp", [](const StageTime& s) { return exposed<Axis::pp>(s) + exposed<Axis::ends>(s); }},
       {"exposed dp", exposed<Axis::dp>},
       {"idle in the pipeline", [](const StageTime& s) { return s.bubble; }},
-      {"slowed by what overlaps", [](const StageTime& s) { return s.slowed; }},
+      {"slowed by overlap or shared cores", [](const StageTime& s) { return s.slowed; }},
   };
   return lines;
 }
@@ -69,7 +69,7 @@ std::string time_text(const TimedPlan& plan, std::optional<double> peak) {
   std::string s =
       fmt::format("estimated step {:.4g} s, {} tokens/s{}\n", plan.time.seconds, format_count(plan.tokens_per_s()), mfu_text(plan, peak));
   const std::vector<size_t> stages = shown_stages(plan.time.stages.size());
-  s += fmt::format("{:<26}", plan.time.stages.size() > 1 ? "seconds by stage" : "seconds");
+  s += fmt::format("{:<34}", plan.time.stages.size() > 1 ? "seconds by stage" : "seconds");
   if (plan.time.stages.size() > 1)
     for (const size_t i : stages) s += fmt::format(" {:>10}", i);
   s += "\n";
@@ -77,14 +77,15 @@ std::string time_text(const TimedPlan& plan, std::optional<double> peak) {
     double most = 0;
     for (const StageTime& t : plan.time.stages) most = std::max(most, line.of(t));
     if (most < 1e-4 * plan.time.seconds) continue;
-    s += fmt::format("{:<26}", line.name);
+    s += fmt::format("{:<34}", line.name);
     for (const size_t i : stages) s += fmt::format(" {:>10.4g}", line.of(plan.time.stages[i]));
     s += "\n";
   }
-  if (plan.time.overhead > 0) s += fmt::format("{:<26} {:>10.4g}\n", "host, per step", plan.time.overhead);
+  if (plan.time.overhead > 0) s += fmt::format("{:<34} {:>10.4g}\n", "host, per step", plan.time.overhead);
   const StageTime& busiest = plan.time.busiest();
   if (busiest.queued > 0)
-    s += fmt::format("sums and gathers over dp: {:.4g} s, of which {:.4g} s are waited for\n", busiest.queued, exposed<Axis::dp>(busiest));
+    s += fmt::format("sums and gathers that overlap: {:.4g} s; waited for dp in all: {:.4g} s\n", busiest.queued,
+                     exposed<Axis::dp>(busiest));
   return s;
 }
 

@@ -83,15 +83,16 @@ TEST(PlanCli, WrongInputIsToldWithWhatWouldBeRight) {
   };
   const TempDir dir;
   const std::string bad = dir.write("bad.yaml", "name: x\nranks_per_node: 8\nmemroy: 16 GB\n");
-  for (const Case& c :
-       {Case{{"--machine", "p5e"}, "p5en"}, Case{{"--machine", bad}, "memroy"},
-        Case{{"--machine", "trn2", "--ranks", "16", "parallel.dp=auto"}, "is empty"}, Case{{"--search", "--ranks", "8"}, "--machine"},
-        Case{{"--machine", "trn1.32xlarge", "--search", "--ranks", "7919"}, "ranks can"},
-        Case{{"--machine", "trn1.32xlarge", "--ranks", "2048", "--tokens", "many"}, "--tokens"},
-        Case{{"--machine", "trn1.32xlarge", "--ranks", "2048", "--price", "free"}, "on_demand"},
-        Case{{"--machine", "trn1.32xlarge", "--nodes", "0"}, "--nodes"},
-        Case{{"--machine", "trn1.32xlarge", "--ranks", "2048", "--timeline", dir.path("no/t.json")}, "--timeline"},
-        Case{{"--machine", "trn1.32xlarge", "--ranks", "2048", "--mtbf", "100"}, "--detection"}}) {
+  for (const Case& c : {Case{{"--machine", "p5e"}, "p5en"}, Case{{"--machine", "trn1.32xlarge", "--eval"}, "--eval: has no effect"},
+                        Case{{"--machine", "trn1.32xlarge", "--search", "--timeline", "t.json"}, "--timeline: has no effect"},
+                        Case{{"--machine", bad}, "memroy"}, Case{{"--machine", "trn2", "--ranks", "16", "parallel.dp=auto"}, "is empty"},
+                        Case{{"--search", "--ranks", "8"}, "has no effect with a plan without --machine"},
+                        Case{{"--machine", "trn1.32xlarge", "--search", "--ranks", "7919"}, "ranks can"},
+                        Case{{"--machine", "trn1.32xlarge", "--ranks", "2048", "--tokens", "many"}, "--tokens"},
+                        Case{{"--machine", "trn1.32xlarge", "--ranks", "2048", "--price", "free"}, "on_demand"},
+                        Case{{"--machine", "trn1.32xlarge", "--nodes", "0"}, "--nodes"},
+                        Case{{"--machine", "trn1.32xlarge", "--ranks", "2048", "--timeline", dir.path("no/t.json")}, "--timeline"},
+                        Case{{"--machine", "trn1.32xlarge", "--ranks", "2048", "--mtbf", "100"}, "--detection"}}) {
     const RunResult r = planned(c.words);
     EXPECT_EQ(r.exit_code, 2) << c.told << r.out << r.err;
     EXPECT_NE(r.err.find(c.told), std::string::npos) << c.told << '\n' << r.err;

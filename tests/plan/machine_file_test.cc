@@ -71,8 +71,7 @@ TEST(MachineFile, RefusesEverythingAtOnceWithLines) {
       "prices: [{model: on_demnd, region: r, dollars_per_hour: 3, source: s, date: d}]\n"
       "ranks_per_node: -1\n");
   EXPECT_TRUE(file_has(said, "m.yaml:2: a machine file has no key 'memori'; did you mean memory?")) << said;
-  EXPECT_TRUE(
-      file_has(said, "m.yaml:3: memory.value = 16 parsecs: must be a number of at least 0, with or without a unit, such as 139.8 GiB"))
+  EXPECT_TRUE(file_has(said, "m.yaml:3: memory.value = 16 parsecs: must be a number above 0, with or without a unit, such as 139.8 GiB"))
       << said;
   EXPECT_TRUE(file_has(said, "m.yaml:5: peak.bf16 = 95 TFLOP/s: must be {value, source, date}")) << said;
   EXPECT_TRUE(file_has(said, "m.yaml:6: peak.f32.value = 20 TFLOP/s: has no source")) << said;
