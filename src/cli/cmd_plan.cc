@@ -98,8 +98,9 @@ void refuse_ignored(const PlanArgs& args, const CLI::App& command) {
                                 {true, "a plan without --machine", {"--device", "--ranks", "--rank", "--eval"}}};
   const Mode& mode = *std::find_if(modes.begin(), modes.end(), [](const Mode& x) { return x.on; });
   for (const CLI::Option* option : command.get_options()) {
-    const std::string name = option->get_name();
-    if (option->count() == 0 || !name.starts_with("--") || name == "--config" || name == "--json" || name == "--help") continue;
+    if (option->count() == 0 || option->get_lnames().empty()) continue;
+    const std::string name = "--" + option->get_lnames().front();  // get_name() is empty for those that the help leaves out
+    if (name == "--config" || name == "--json" || name == "--help") continue;
     if (std::find(mode.options.begin(), mode.options.end(), name) == mode.options.end())
       fail<UsageError>("{}: has no effect with {}, which takes {}", name, mode.words, fmt::join(mode.options, ", "));
   }
@@ -146,8 +147,7 @@ void run_plan(const PlanArgs& args) {
 
 void add_plan_command(CLI::App& app) {
   const auto args = std::make_shared<PlanArgs>();
-  CLI::App* command = app.add_subcommand(
-      "plan", "memory, FLOPs, time and the best layout, without running; more options, for money and faults: docs/planning.md");
+  CLI::App* command = app.add_subcommand("plan", "memory, FLOPs, time, the best layout and its price, without running (docs/planning.md)");
   add_config_args(*command, args->config, "hlat plan --config configs/hlat-7b.yaml --device h100 train.recompute=full");
   command->add_option("--device", args->device, "compare with a known device instead of this machine: h200, h100, ...")->type_name("NAME");
   command->add_option("--ranks", args->ranks, "plan for this many ranks, with parallel.dp to match")
