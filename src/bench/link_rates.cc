@@ -12,6 +12,8 @@ namespace hlat {
 namespace {
 
 constexpr int64_t kSmallest = 1 << 10, kLargest = 64 << 20;
+constexpr int64_t kProduct = 384;  // rows, columns and depth of the products that ranks compute before a call
+constexpr int kProducts = 2;
 
 // t = a x + b y with the least sum of squared relative errors, both at least 0.
 std::pair<double, double> fit_two(const std::vector<std::array<double, 3>>& rows) {  // x, y, t
@@ -66,12 +68,20 @@ std::vector<CollectiveTime> measure_links(const Config& config, Backend& backend
   Comm& group = mesh.along(Axis::dp);
   MemoryPlan plan;
   plan.bytes[static_cast<size_t>(Purpose::comm)] = sum_staging(world.size()) + kAlign;
-  plan.bytes[static_cast<size_t>(Purpose::io)] = 3 * kLargest + 4 * kAlign;
+  plan.bytes[static_cast<size_t>(Purpose::io)] = 3 * kLargest + 3 * kProduct * kProduct * sizeof(float) + 8 * kAlign;
+  const MatmulShape product{.m = kProduct, .n = kProduct, .k = kProduct};
+  {
+    Memory measuring;
+    plan.bytes[static_cast<size_t>(Purpose::temp)] = backend.make_ops(measuring[Purpose::temp])->matmul_scratch(product) + kAlign;
+  }
   PlannedMemory memory(backend.device(), plan);
   mesh.reserve(memory.memory()[Purpose::comm]);
   Region& io = memory.memory()[Purpose::io];
   const auto ops = backend.make_ops(memory.memory()[Purpose::temp]);
   group.reserve_messages(kLargest, 2);
+  const auto square = [&] { return io.alloc(DType::f32, {kProduct, kProduct}, "product"); };
+  const Tensor a = square(), b = square(), c = square();
+  for (const Tensor& t : {a, b}) ops->fill(t, 1);
   std::vector<CollectiveTime> times;
   group.open_ring();
   for (const CommKind kind : {CommKind::all_gather, CommKind::reduce_scatter, CommKind::all_reduce, CommKind::send})
@@ -84,9 +94,10 @@ std::vector<CollectiveTime> measure_links(const Config& config, Backend& backend
       ops->fill(full, 0);
       ops->fill(own, 0);
       std::vector<double> seconds;
-      for (int i = 0; i < (bytes > 4 << 20 ? 7 : 21); ++i) {
-        ops->finish();
+      for (int i = 0; i < (bytes > 4 << 20 ? 9 : 61); ++i) {
         group.barrier();
+        for (int n = 0; n < kProducts; ++n) ops->matmul(c, a, b, {});
+        ops->finish();
         const double start = now_s();
         if (kind == CommKind::all_gather) group.all_gather(full, own);
         if (kind == CommKind::reduce_scatter) group.reduce_scatter(own, full);
@@ -95,8 +106,9 @@ std::vector<CollectiveTime> measure_links(const Config& config, Backend& backend
         ops->finish();
         if (i > 0) seconds.push_back(now_s() - start);  // the first connects
       }
+      // The mean, not the median: now and then a rank is late, and in a step the others then wait for it.
       double mean = 0;
-      for (const double s : all_gather_values(world, median(seconds))) mean += s / world.size();
+      for (const double s : all_gather_values(world, trimmed_mean(seconds))) mean += s / world.size();
       times.push_back({kind, static_cast<double>(bytes), mean});
     }
   return times;

@@ -1,5 +1,6 @@
 // How fast tensors move between the ranks of a run, as the latency, bandwidth and rate of sums of a machine model: gathers and sums of 1
-// KiB to 64 MiB over all ranks, and the figures that fit their times best, each size weighing the same.
+// KiB to 64 MiB over all ranks, and the figures that fit their times best, each size weighing the same. Before each call the ranks compute
+// for a while, as in a step: they come at slightly different times, asleep, with other data in their caches.
 #pragma once
 
 #include <string>
@@ -13,7 +14,7 @@ namespace hlat {
 
 struct CollectiveTime {
   CommKind kind = CommKind::all_gather;
-  double bytes = 0, seconds = 0;  // of the whole tensor; median of the calls
+  double bytes = 0, seconds = 0;  // of the whole tensor; mean of the calls
 };
 
 struct LinkFit {

@@ -109,6 +109,12 @@ MachineBench bench_machine(const Config& config, Backend& backend, Comm& world, 
   // Ranks that share a device have no links of their own.
   if (host || b.transport.find("through host memory") == std::string::npos)
     set_links(b, world.size(), local_ranks, host, from, options.date);
+  if (!host || !options.step) return b;
+  b.in_step = measure_step_rates(config, backend, world, local_ranks, m);
+  apply(*b.in_step, m);
+  m.rates.source += fmt::format(", times as in steps of the config: products x {:.3f}, attention x {:.3f}, others x {:.3f}",
+                                b.in_step->products, b.in_step->attention, b.in_step->others);
+  m.links.source += fmt::format(", and {:.0f} us more in a step, for peers that come late", b.in_step->late * 1e6);
   return b;
 }
 
@@ -121,6 +127,10 @@ std::string machine_bench_text(const MachineBench& b) {
                    m.peak_bf16.value.value_or(m.peak_f32.value.value_or(0)) * 1e-9);
   s += fmt::format("copy           {:.4g} GB/s, read and written; launch {:.3g} us\n", *m.memory_bandwidth.value * 1e-9,
                    *m.rates.launch.value * 1e6);
+  if (b.in_step)
+    s += fmt::format(
+        "in a step      products take {:.3f} times as long as alone, attention {:.3f}, other ops {:.3f}; collectives {:.0f} us more\n",
+        b.in_step->products, b.in_step->attention, b.in_step->others, b.in_step->late * 1e6);
   if (!b.transport.empty()) s += fmt::format("links          {}\n", b.transport);
   for (const CollectiveTime& t : b.links)
     s += fmt::format("  {:<16} {:>10} {:>10.1f} us\n", name_of(t.kind), format_bytes(static_cast<uint64_t>(t.bytes)), t.seconds * 1e6);

@@ -2,9 +2,11 @@
 // as they would work, and their links are measured too.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "bench/link_rates.h"
+#include "bench/step_rates.h"
 #include "config/config.h"
 #include "ops/device.h"
 #include "plan/machine.h"
@@ -26,6 +28,7 @@ struct MachineBench {
   size_t cases = 0, left_out = 0;
   std::vector<CollectiveTime> links;
   std::string transport;
+  std::optional<StepRates> in_step = {};  // on host cores, with a config and several ranks
 };
 
 // Collective; complete on rank 0.
