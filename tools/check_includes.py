@@ -26,17 +26,18 @@ LAYERS = [
     ["nn", "optim", "checkpoint"],
     ["model", "health", "task", "sandbox", "fault"],
     ["eval", "record"],
-    ["train", "supervise"],
+    ["alarm", "report"],
+    ["train", "supervise", "study"],
     ["plan"],
     ["runtime"],
-    ["bench", "burnin"],
+    ["bench", "burnin", "selfcheck"],
     ["cli"],
 ]
 # data stands beside the layers: on base, config and tensor, below those who read batches.
 DATA_BELOW = {"base", "config", "tensor"}
-DATA_READERS = {"task", "train", "eval", "plan", "runtime", "bench", "cli"}
+DATA_READERS = {"task", "train", "eval", "plan", "runtime", "bench", "selfcheck", "cli"}
 # Concrete backends and their users; tests may use all. The dry run is the real step on null ops, so plan names that one.
-BACKEND_USERS = {"backend/cpu": {"runtime"}, "backend/cuda": {"runtime"}, "backend/null": {"runtime", "plan", "bench", "burnin"}}
+BACKEND_USERS = {"backend/cpu": {"runtime"}, "backend/cuda": {"runtime"}, "backend/null": {"runtime", "plan", "bench", "burnin", "selfcheck"}}
 # Transports by their header, and their users likewise; all else of comm is for everybody above it.
 TRANSPORT_USERS = {
     "comm/mpi_comm.h": {"runtime"},

@@ -35,8 +35,10 @@ struct ModelConfig {
   double rope_high_freq_factor = 4;   // llama3: waves shorter than rope_original_len / this are left as they are
   int64_t rope_original_len = 8192;   // llama3: tokens the model saw before
   double norm_eps = 1e-5;
-  bool tied = false;       // the output head uses the embedding matrix
-  double init_std = 0.02;  // output projections use init_std / sqrt(2 * layers)
+  bool tied = false;        // the output head uses the embedding matrix
+  double init_std = 0.02;   // output projections use init_std / sqrt(2 * layers)
+  bool scaled_init = true;  // false: they use init_std too
+  bool coalesced = true;    // q, k and v are one matrix product, gate and up another; false: one each, with messages of their own
 
   int64_t kv() const { return kv_heads == 0 ? heads : kv_heads; }
   int64_t head_dim() const { return hidden / heads; }
@@ -54,6 +56,18 @@ struct TrainConfig {
   Recompute recompute;        // none | selective | full | every:K
   int64_t loss_chunk = 1024;  // tokens whose logits exist at one time
   bool operator==(const TrainConfig&) const = default;
+};
+
+// Single choices of a precision policy; empty: as train.precision has it. Rows of choices are made by param/precision.h.
+struct PrecisionConfig {
+  std::string activations, weights, masters, moments;  // f32 | bf16; masters: f32 | none
+  std::string grads;                                   // accumulation over micro-batches: f32 | bf16
+  std::string dp_sums, tp_sums;                        // what ranks add up, gradients and partial products: f32 | bf16
+  std::string softmax, norms, loss;                    // arithmetic of these operators: f32 | bf16
+  std::string round_weights, round_moments;            // nearest | stochastic
+  std::string round_activations, round_sums;           // nearest | stochastic; sums: accumulated and summed gradients
+  bool keyed_noise = true;  // noise is a function of the global element; false: ranks draw their own, and replicas drift apart
+  bool operator==(const PrecisionConfig&) const = default;
 };
 
 struct ParallelConfig {
@@ -184,7 +198,17 @@ struct LossConfig {
   std::string on_spike = "continue";      // continue | skip | rollback | stop
   std::string on_nonfinite = "rollback";  // skip | rollback | stop
   int64_t skips = 10;                     // at most so many in the last 1000 steps
+  std::string alarms = "all";             // all | none | names of rules, with commas between them (docs/alarms.md)
+  std::string on_alarm = "continue";      // continue | rollback | stop
   bool operator==(const LossConfig&) const = default;
+};
+
+// What is measured inside the step besides loss and norms (record/monitors.h).
+struct MonitorConfig {
+  int64_t every = 10;       // steps; 0: never
+  int64_t probe_every = 0;  // steps between losses of the probe batch; 0: as rare as it takes to cost little
+  int64_t positions = 16;   // parts of a sequence whose losses are told apart
+  bool operator==(const MonitorConfig&) const = default;
 };
 
 // hlat launch: where ranks run, and what happens when one of them does not.
@@ -222,12 +246,14 @@ struct Config {
   RunConfig run;
   ModelConfig model;
   TrainConfig train;
+  PrecisionConfig precision;
   ParallelConfig parallel;
   OptimConfig optim;
   DataConfig data;
   CheckpointConfig checkpoint;
   EvalConfig eval;
   LossConfig loss;
+  MonitorConfig monitor;
   LaunchConfig launch;
   FaultConfig fault;
   DeviceConfig device;

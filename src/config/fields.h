@@ -68,6 +68,8 @@ void fields(Visit& v, ModelConfig& c) {
   v("norm_eps", c.norm_eps, "added to the mean square in RMSNorm", range(1e-12, 1));
   v("tied", c.tied, "the output head uses the embedding matrix", Limits{});
   v("init_std", c.init_std, "spread of the initial weights; output projections use init_std / sqrt(2 * layers)", above(0, 100));
+  v("scaled_init", c.scaled_init, "output projections start with init_std / sqrt(2 * layers); false: with init_std", Limits{});
+  v("coalesced", c.coalesced, "q, k and v are one matrix product, gate and up another; false: one each, for comparison", Limits{});
 }
 
 template <class Visit>
@@ -82,6 +84,28 @@ void fields(Visit& v, TrainConfig& c) {
   v("precision", c.precision, "types and rounding of weights, activations and optimizer state", Limits{});
   v("recompute", c.recompute, "what the backward computes again instead of keeping it in memory", Limits{});
   v("loss_chunk", c.loss_chunk, "tokens whose logits exist at one time", range(1, kMaxCount));
+}
+
+template <class Visit>
+void fields(Visit& v, PrecisionConfig& c) {
+  const Limits type = none_or({"f32", "bf16"}), rounding = none_or({"nearest", "stochastic"});
+  v("activations", c.activations, "type of activations and their gradients; empty, here and below: as train.precision has it", type);
+  v("weights", c.weights, "type of the weights that the model computes with", type);
+  v("masters", c.masters, "copy of the weights that the optimizer updates", none_or({"f32", "none"}));
+  v("moments", c.moments, "type of the optimizer's moments", type);
+  v("grads", c.grads, "type in which gradients are accumulated over micro-batches", type);
+  v("dp_sums", c.dp_sums, "type in which gradients are summed over data parallel ranks", type);
+  v("tp_sums", c.tp_sums, "type in which partial products are summed over tensor parallel ranks", type);
+  v("softmax", c.softmax, "arithmetic of the softmax of attention; bf16 computes it in plain, slow steps", type);
+  v("norms", c.norms, "arithmetic of RMSNorm", type);
+  v("loss", c.loss, "arithmetic of the cross-entropy", type);
+  v("round_weights", c.round_weights, "how weights are rounded when the optimizer stores them", rounding);
+  v("round_moments", c.round_moments, "how moments are rounded when the optimizer stores them", rounding);
+  v("round_activations", c.round_activations, "how activations and their gradients are rounded; stochastic takes plain, slow steps",
+    rounding);
+  v("round_sums", c.round_sums, "how accumulated and summed gradients are rounded", rounding);
+  v("keyed_noise", c.keyed_noise, "noise of stochastic rounding is a function of the global element; false: replicas drift apart",
+    Limits{});
 }
 
 template <class Visit>
@@ -203,6 +227,17 @@ void fields(Visit& v, LossConfig& c) {
   v("on_nonfinite", c.on_nonfinite, "what becomes of a loss or gradient that is not finite; rollback needs hlat launch, else it stops",
     one_of({"skip", "rollback", "stop"}));
   v("skips", c.skips, "batches that may be skipped among the last 1000 steps; one more stops the run", range(0, 1000));
+  v("alarms", c.alarms, "rules that watch the run (docs/alarms.md): all, none, or names with commas between them", Limits{});
+  v("on_alarm", c.on_alarm, "what becomes of an alarm; rollback needs hlat launch, else it stops",
+    one_of({"continue", "rollback", "stop"}));
+}
+
+template <class Visit>
+void fields(Visit& v, MonitorConfig& c) {
+  v("every", c.every, "steps between measurements of norms, updates and activations by layer; 0: never", range(0, kMaxCount));
+  v("probe_every", c.probe_every, "steps between losses of a fixed batch; auto: so rare that they cost less than 0.2 % of the time",
+    auto_or(1, kMaxCount));
+  v("positions", c.positions, "equal parts of a sequence whose losses are told apart", range(1, 1024));
 }
 
 template <class Visit>
@@ -255,12 +290,14 @@ void sections(Visit& v, Config& c) {
   v("run", c.run, "The run and what it leaves behind.");
   v("model", c.model, "The shape of the model.");
   v("train", c.train, "The training step.");
+  v("precision", c.precision, "Single choices that override train.precision.");
   v("parallel", c.parallel, "How ranks share the work. Without a launcher there is one.");
   v("optim", c.optim, "AdamW and its learning-rate schedule.");
   v("data", c.data, "What the model reads.");
   v("checkpoint", c.checkpoint, "What a run saves, and what it starts from.");
   v("eval", c.eval, "Tasks that are evaluated while the model trains.");
   v("loss", c.loss, "What happens when a loss is off.");
+  v("monitor", c.monitor, "What is measured inside the step.");
   v("launch", c.launch, "hlat launch: where ranks run, and what happens when one of them fails.");
   v("fault", c.fault, "Faults that are planted, for tests and drills.");
   v("device", c.device, "The machine.");
