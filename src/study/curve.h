@@ -39,9 +39,9 @@ struct RunCurve {
   std::vector<double> loss, grad_norm;
   std::vector<double> tokens_per_s, step_s, comm_s, comm_wait_s;
   // Where they were measured.
-  std::vector<double> drift, unchanged;    // the latter as the mean over the parts of the model
+  std::vector<double> drift, unchanged;  // the latter as the mean over the parts of the model
   std::vector<int64_t> unchanged_step;
-  std::optional<double> val_loss = {};     // the latest
+  std::optional<double> val_loss = {};  // the latest
 };
 
 // Of metrics.jsonl; lines that are no steps are left out. No file: an empty curve.

@@ -85,7 +85,8 @@ void check_axes(const Study& study, const std::vector<Entry>& words, ProblemLine
       for (const Entry& e : point.set) {
         const auto [place, fresh] = set_by.emplace(e.key(), &axis);
         if (!fresh && place->second != &axis)
-          problems.add(fmt::format("{}: {} is set by the axis {} and by the axis {}", e.origin.str(), e.key(), place->second->name, axis.name));
+          problems.add(
+              fmt::format("{}: {} is set by the axis {} and by the axis {}", e.origin.str(), e.key(), place->second->name, axis.name));
       }
   for (const Entry& word : words)
     if (const auto place = set_by.find(word.key()); place != set_by.end())

@@ -13,9 +13,20 @@ namespace {
 constexpr int kNumbersWentWrong = 5;  // cli/exit_code.h
 
 // Keys, or beginnings of keys, that may differ.
-constexpr std::array<std::string_view, 14> kFree = {"run.dir",        "run.tensorboard", "run.sample_lines", "run.lease_s",    "data.workers",
-                                                    "data.prefetch",  "data.cache_dir",  "checkpoint.",      "launch.",        "device.threads",
-                                                    "device.backend", "parallel.timeout_s", "parallel.start_timeout_s", "parallel.comm"};
+constexpr std::array<std::string_view, 14> kFree = {"run.dir",
+                                                    "run.tensorboard",
+                                                    "run.sample_lines",
+                                                    "run.lease_s",
+                                                    "data.workers",
+                                                    "data.prefetch",
+                                                    "data.cache_dir",
+                                                    "checkpoint.",
+                                                    "launch.",
+                                                    "device.threads",
+                                                    "device.backend",
+                                                    "parallel.timeout_s",
+                                                    "parallel.start_timeout_s",
+                                                    "parallel.comm"};
 
 std::optional<Config> recorded_config(const std::filesystem::path& folder) {
   std::error_code none;

@@ -22,9 +22,9 @@ inline bool is_result(Standing s) { return s == Standing::finished || s == Stand
 
 struct RunStanding {
   Standing standing = Standing::waiting;
-  int64_t step = 0;                      // the last that is recorded
-  std::string reason = {};               // of an end
-  std::vector<KeyChange> changes = {};   // what the folder's config has otherwise than the study: they contradict each other
+  int64_t step = 0;                     // the last that is recorded
+  std::string reason = {};              // of an end
+  std::vector<KeyChange> changes = {};  // what the folder's config has otherwise than the study: they contradict each other
 };
 
 RunStanding standing_of(const PlannedRun& run);
