@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
@@ -144,8 +145,8 @@ std::vector<PlannedRun> plan_runs(const Study& study, const std::vector<std::str
   for (StudyRun& run : expand(study)) {
     if (!names.insert(run.name).second) problems.add(fmt::format("{}: two runs would be called {}", study.file, run.name));
     std::vector<Entry> entries;
-    for (const auto* list : {&study.set, &run.set, &given.entries})
-      for (const Entry& e : *list) put_entry(entries, e);
+    for (const std::vector<Entry>& list : {std::cref(study.set), std::cref(run.set), std::cref(given.entries)})
+      for (const Entry& e : list) put_entry(entries, e);
     try {
       PlannedRun plan{.run = std::move(run), .config = load_config_with(study.base, std::move(entries)).config};
       plan.ranks = plan.run.ranks > 0 ? plan.run.ranks : layout_ranks(plan.config.parallel);

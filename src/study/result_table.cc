@@ -140,10 +140,10 @@ std::string curves_svg(const StudyResults& results, std::vector<double> RunCurve
         break;
       }
   }
-  Plot plot{.title = results.study + ": " + what, .x = {.label = "tokens"}, .y = {.label = what, .log = log}};
+  Plot plot{.title = results.study + ": " + what, .x = {.label = "tokens"}, .y = {.label = what, .log = log}, .series = {}};
   for (size_t r = 0; r < curves.size(); ++r) {
     const RowCurve& c = curves[r];
-    PlotSeries series{.name = results.rows[r].name, .marks = false};
+    PlotSeries series{.name = results.rows[r].name, .points = {}, .marks = false};
     for (size_t i = 0; i < c.mean.size(); ++i) {
       const bool drawn = log ? c.mean[i] > 0 && c.least[i] > 0 : c.mean[i] <= cap;
       series.points.push_back({c.tokens[i], drawn ? c.mean[i] : std::numeric_limits<double>::quiet_NaN()});

@@ -31,7 +31,7 @@ struct RunResult {
   std::string name, row;
   RunStanding standing;
   int64_t steps = 0;                           // that it is to have; 0: not known
-  std::map<std::string, double> figures;       // by key of a column; one that is not known is not there
+  std::map<std::string, double> figures = {};  // by key of a column; one that is not known is not there
   std::optional<int64_t> diverged = {};        // at this step
   std::map<std::string, int64_t> alarms = {};  // by rule
   RunCurve curve = {};
@@ -45,10 +45,10 @@ struct Spread {
 Spread spread_of(const std::vector<double>& values);
 
 struct RowResult {
-  std::string name, baseline;                 // baseline: the row that it is compared with; empty: none
-  std::map<std::string, std::string> points;  // by axis, without seeds
+  std::string name, baseline;                      // baseline: the row that it is compared with; empty: none
+  std::map<std::string, std::string> points = {};  // by axis, without seeds
   size_t runs = 0, ended = 0;
-  std::map<std::string, Spread> figures;
+  std::map<std::string, Spread> figures = {};
   // Of the final loss against that of the baseline: the difference of the means, in nats and in units of the pooled deviation over seeds of
   // both rows. Not known with one run each.
   std::optional<double> gap = {}, gap_spreads = {};
@@ -58,8 +58,8 @@ struct RowResult {
 
 struct StudyResults {
   std::string study, baseline;
-  std::vector<RunResult> runs;
-  std::vector<RowResult> rows;
+  std::vector<RunResult> runs = {};
+  std::vector<RowResult> rows = {};
 };
 
 StudyResults read_results(const Study& study, const std::vector<PlannedRun>& runs);
