@@ -234,7 +234,7 @@ class StudyReader {
     const auto axis = std::find_if(axes.begin(), axes.end(), [&](const StudyAxis& a) { return a.is_called(name); });
     if (axis == axes.end()) {
       std::vector<std::string_view> names;
-      for (const StudyAxis& a : axes) names.push_back(a.name);
+      for (const StudyAxis& a : axes) names.push_back(a.leaf.empty() ? a.name : a.leaf);
       return problem(at, fmt::format("{}: there is no axis {}{}", key, name, closest(name, names)));
     }
     std::vector<YAML::Node> nodes;

@@ -62,8 +62,8 @@ TEST(Curve, NoiseIsThatWhichWasAdded) {
 TEST(Curve, AlternatingNoiseIsKnownExactly) {
   std::vector<double> values;
   for (int i = 0; i < 1000; ++i) values.push_back(i % 2 == 0 ? 1.25 : 0.75);
-  // The window of 51 has 26 of one kind and 25 of the other: its line is 1/204 off the middle.
-  EXPECT_NEAR(noise_around_curve(values), (0.25 - 0.25 / 51) / std::sqrt(1 - 1.0 / 51), 1e-9);
+  // Of the window of 51, 25 are of the value's own kind and 26 of the other: the line passes on the other side of the middle.
+  EXPECT_NEAR(noise_around_curve(values), (0.25 + 0.25 / 51) / std::sqrt(1 - 1.0 / 51), 1e-9);
 }
 
 TEST(Curve, GrowthIsTheSlopeOfTheLogarithm) {

@@ -43,8 +43,10 @@ class StudyResult : public testing::Test {
     for (int64_t step = 1; step <= std::min<int64_t>(100, nan); ++step)
       metrics << "{\"step\":" << step << ",\"tokens\":" << 10 * step << ",\"loss\":" << (step < nan ? std::to_string(loss) : "null")
               << ",\"grad_norm\":1.0,\"step_s\":0.5,\"tokens_per_s\":20}\n";
-    std::ofstream(folder / "events.jsonl") << "{\"kind\":\"start\",\"step\":0}\n{\"kind\":\"alarm\",\"rule\":\"growth\",\"step\":3}\n"
-                                           << "{\"kind\":\"end\",\"step\":100,\"reason\":\"r\",\"exit_code\":" << code << "}\n";
+    std::ofstream(folder / "events.jsonl")
+        << "{\"time\":\"2026-11-16T04:45:27.000Z\",\"kind\":\"start\",\"step\":0}\n{\"time\":\"2026-11-16T04:45:27.000Z\",\"kind\":"
+           "\"alarm\",\"rule\":\"growth\",\"step\":3}\n"
+        << "{\"time\":\"2026-11-16T04:45:27.000Z\",\"kind\":\"end\",\"step\":100,\"reason\":\"r\",\"exit_code\":" << code << "}\n";
     std::ofstream(folder / "summary.json") << "{\"planned_bytes\": 2097152, \"device_bytes\": 0}";
   }
 
