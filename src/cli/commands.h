@@ -20,6 +20,7 @@ void add_runs_command(CLI::App& app);
 void add_launch_command(CLI::App& app);
 void add_agent_command(CLI::App& app);
 void add_check_command(CLI::App& app);
+void add_study_command(CLI::App& app);
 
 // Makes a command that only has subcommands ask for one; a word that is none of them is named.
 void needs_subcommand(CLI::App& command);

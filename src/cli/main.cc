@@ -52,6 +52,7 @@ void run(int argc, char** argv, CLI::App& app) {
   hlat::add_launch_command(app);
   hlat::add_agent_command(app);
   hlat::add_check_command(app);
+  hlat::add_study_command(app);
   hlat::show_example(app, "hlat train --config configs/nano.yaml train.steps=100\nhlat COMMAND --help explains a command.");
   app.parse(argc, argv);
   if (app.get_subcommands().empty()) print_out(app.help());

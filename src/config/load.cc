@@ -19,10 +19,11 @@ std::string Origin::str() const {
   switch (kind) {
     case Kind::fallback: return "default";
     case Kind::preset: return "preset " + name;
-    case Kind::file: return line > 0 ? fmt::format("{}:{}", name, line) : name;
-    case Kind::command_line: break;
+    case Kind::file: break;
+    case Kind::command_line:
+      if (name.empty()) return "command line";
   }
-  return "command line";
+  return line > 0 ? fmt::format("{}:{}", name, line) : name;
 }
 
 namespace {
@@ -193,6 +194,13 @@ LoadedConfig load_config(const std::string& path, const std::vector<std::string>
   Reading reading;
   if (!path.empty()) read_yaml(path, reading);
   for (const std::string& word : overrides) read_override(word, reading);
+  return Loader(std::move(reading)).run();
+}
+
+LoadedConfig load_config_with(const std::string& path, std::vector<Entry> entries) {
+  Reading reading;
+  if (!path.empty()) read_yaml(path, reading);
+  for (Entry& entry : entries) reading.entries.push_back(std::move(entry));
   return Loader(std::move(reading)).run();
 }
 

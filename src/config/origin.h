@@ -8,7 +8,7 @@ namespace hlat {
 struct Origin {
   enum class Kind { fallback, preset, file, command_line };
   Kind kind = Kind::fallback;
-  std::string name;  // of the file or the preset
+  std::string name;  // of the file or the preset; of words that stand in a file instead of on the command line: that file
   int line = 0;      // in the file, from 1; 0 for the file as a whole
 
   bool written() const { return kind == Kind::file || kind == Kind::command_line; }

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/svg_plot.h"
 #include "base/table.h"
-#include "plan/svg_plot.h"
 
 namespace hlat {
 

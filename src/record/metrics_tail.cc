@@ -75,7 +75,8 @@ std::optional<double> value_of(const std::string& line, const char* key) {
 
 std::optional<LastStep> last_recorded(const fs::path& metrics) {
   for (LinesFromBehind lines(metrics); lines.next();)
-    if (const auto step = step_of(lines.line())) return LastStep{.step = *step, .loss = value_of(lines.line(), "loss")};
+    if (const auto step = step_of(lines.line()))
+      return LastStep{.step = *step, .loss = value_of(lines.line(), "loss"), .tokens_per_s = value_of(lines.line(), "tokens_per_s")};
   return {};
 }
 

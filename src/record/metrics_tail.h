@@ -14,6 +14,7 @@ namespace hlat {
 struct LastStep {
   int64_t step = 0;
   std::optional<double> loss = {};  // none: not finite
+  std::optional<double> tokens_per_s = {};
 };
 std::optional<LastStep> last_recorded(const std::filesystem::path& metrics);
 std::optional<int64_t> last_recorded_step(const std::filesystem::path& metrics);

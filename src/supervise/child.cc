@@ -1,6 +1,7 @@
 #include "supervise/child.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,9 +26,19 @@ Pipe make_pipe() {
   return p;
 }
 
-// In the child, where only calls that are safe after fork() are made: everything is prepared before.
-[[noreturn]] void become(char* const* words, char* const* environment, int input, int output, int errors) {
+int open_for_child(const std::string& file, int mode) {
+  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | mode, 0666);
+  if (fd < 0) fail<FaultError>("cannot open {} for the output of a child process: {}", file, std::strerror(errno));
+  return fd;
+}
+
+// In the child, where only calls that are safe after fork() are made: everything is prepared before. parent: 0, or whose end is its own.
+[[noreturn]] void become(char* const* words, char* const* environment, int input, int output, int errors, pid_t parent) {
   ::setsid();
+  if (parent != 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent) ::_exit(128 + SIGTERM);  // it ended before it was asked for
+  }
   if (input >= 0) ::dup2(input, STDIN_FILENO);
   if (output >= 0) ::dup2(output, STDOUT_FILENO);
   if (errors >= 0) ::dup2(errors, STDERR_FILENO);
@@ -80,11 +91,14 @@ Child::Child(const std::vector<std::string>& words, const ChildOptions& options)
   std::vector<std::string> texts = words, environment = environment_with(options.variables);
   const std::vector<char*> word_list = pointers(texts), environment_list = pointers(environment);
   const Pipe input = make_pipe();
-  const Pipe errors = options.take_errors ? make_pipe() : Pipe{-1, -1};
-  const Pipe output = options.take_output ? make_pipe() : Pipe{-1, -1};
+  Pipe errors = options.take_errors ? make_pipe() : Pipe{-1, -1};
+  Pipe output = options.take_output ? make_pipe() : Pipe{-1, -1};
+  if (!options.errors_file.empty()) errors[1] = open_for_child(options.errors_file, O_APPEND);
+  if (!options.output_file.empty()) output[1] = open_for_child(options.output_file, O_TRUNC);
+  const pid_t parent = options.ends_with_parent ? ::getpid() : 0;
   pid_ = ::fork();
   const int error = errno;
-  if (pid_ == 0) become(word_list.data(), environment_list.data(), input[0], output[1], errors[1]);
+  if (pid_ == 0) become(word_list.data(), environment_list.data(), input[0], output[1], errors[1], parent);
   ::close(input[0]);
   for (const int theirs : {errors[1], output[1]})
     if (theirs >= 0) ::close(theirs);

@@ -16,6 +16,9 @@ struct ChildOptions {
   std::string input = {};                             // for its standard input, of a few KiB at most; then it is at its end
   bool take_errors = false;                           // its stderr is read here (read_errors) instead of being this process's
   bool take_output = false;                           // likewise its stdout (read_output)
+  std::string output_file = {};                       // its stdout goes to this file, which is emptied first
+  std::string errors_file = {};                       // its stderr is appended to this file
+  bool ends_with_parent = false;                      // it gets SIGTERM when the thread that started it ends, however that happens
 };
 
 class Child {

@@ -1,4 +1,4 @@
-#include "plan/svg_plot.h"
+#include "base/svg_plot.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 #include "base/error.h"
-#include "data/tokenizer/unicode.h"
+#include "base/json_text.h"
 
 namespace hlat {
 
@@ -22,17 +22,29 @@ struct Range {
 
 bool is_drawn(const PlotPoint& p) { return std::isfinite(p.x) && std::isfinite(p.y); }
 
+// Bytes that are no UTF-8 become U+FFFD, as in JSON.
+std::string valid_text(std::string_view text) {
+  return nlohmann::json::parse(json_text(nlohmann::json(std::string(text)))).get<std::string>();
+}
+
+bool has_band(const PlotSeries& s, size_t point) {
+  return point < s.band.size() && is_drawn(s.points[point]) && std::isfinite(s.band[point].low) && std::isfinite(s.band[point].high);
+}
+
 // Of one coordinate over all series.
 Range range_of(const Plot& plot, double PlotPoint::*coordinate, const PlotAxis& axis) {
   bool any = false;
   Range r;
+  const auto take = [&](const PlotSeries& s, double v) {
+    HLAT_CHECK(!axis.log || v > 0, "{}: {} on a logarithmic axis", s.name, v);
+    r = any ? Range{std::min(r.low, v), std::max(r.high, v)} : Range{v, v};
+    any = true;
+  };
   for (const PlotSeries& s : plot.series)
-    for (const PlotPoint& p : s.points) {
-      if (!is_drawn(p)) continue;
-      const double v = p.*coordinate;
-      HLAT_CHECK(!axis.log || v > 0, "{}: {} on a logarithmic axis", s.name, v);
-      r = any ? Range{std::min(r.low, v), std::max(r.high, v)} : Range{v, v};
-      any = true;
+    for (size_t i = 0; i < s.points.size(); ++i) {
+      if (!is_drawn(s.points[i])) continue;
+      take(s, s.points[i].*coordinate);
+      if (coordinate == &PlotPoint::y && has_band(s, i)) take(s, s.band[i].low), take(s, s.band[i].high);
     }
   if (!any) return axis.log ? Range{1, 10} : Range{0, 1};
   if (axis.from_zero && !axis.log) r = {std::min(0.0, r.low), std::max(0.0, r.high)};
@@ -127,6 +139,24 @@ std::string stroke_of(const PlotSeries& series, std::string_view colour) {
   return fmt::format("fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{}", colour, series.dashed ? " stroke-dasharray=\"6 4\"" : "");
 }
 
+// Each stretch of points that have one is a polygon: there along the upper edge, and back along the lower one.
+std::string band_svg(const PlotSeries& series, std::string_view colour, const Scale& x, const Scale& y) {
+  std::string out;
+  for (size_t begin = 0; begin < series.points.size(); ++begin) {
+    size_t end = begin;
+    std::string there, back;
+    for (; end < series.points.size() && has_band(series, end); ++end) {
+      const double at = x.at(series.points[end].x);
+      there += fmt::format("{:.1f},{:.1f} ", at, y.at(series.band[end].high));
+      back = fmt::format("{:.1f},{:.1f} ", at, y.at(series.band[end].low)) + back;
+    }
+    if (end - begin > 1)
+      out += fmt::format("<polygon points=\"{}{}\" fill=\"{}\" fill-opacity=\"0.2\"/>\n", there, back.substr(0, back.size() - 1), colour);
+    begin = end;
+  }
+  return out;
+}
+
 std::string series_svg(const PlotSeries& series, size_t number, const Scale& x, const Scale& y) {
   const std::string_view colour = kColours[number % kColours.size()];
   std::string lines, marks, points;
@@ -140,10 +170,10 @@ std::string series_svg(const PlotSeries& series, size_t number, const Scale& x, 
       continue;
     }
     points += fmt::format("{}{:.1f},{:.1f}", points.empty() ? "" : " ", x.at(p.x), y.at(p.y));
-    if (!series.dashed) marks += mark_svg(number, x.at(p.x), y.at(p.y), colour);
+    if (!series.dashed && series.marks) marks += mark_svg(number, x.at(p.x), y.at(p.y), colour);
   }
   end_line();
-  return lines + marks;
+  return band_svg(series, colour, x, y) + lines + marks;
 }
 
 std::string legend_svg(const Plot& plot, const std::vector<size_t>& numbers, const Box& box) {
@@ -153,7 +183,7 @@ std::string legend_svg(const Plot& plot, const std::vector<size_t>& numbers, con
     const double x = box.right + kGap, y = box.top + 12 + 22 * static_cast<double>(i);
     const std::string_view colour = kColours[numbers[i] % kColours.size()];
     s += line_between(x, y, x + 28, y, stroke_of(series, colour));
-    if (!series.dashed) s += mark_svg(numbers[i], x + 14, y, colour);
+    if (!series.dashed && series.marks) s += mark_svg(numbers[i], x + 14, y, colour);
     s += text_at(x + 36, y + 4, "start", series.name);
   }
   return s;
@@ -209,8 +239,8 @@ std::string tick_words(double value) {
 }
 
 std::string xml_text(std::string_view text) {
-  std::string buffer, s;
-  for (const char c : tokenizer::unicode::valid(text, buffer)) {
+  std::string s;
+  for (const char c : valid_text(text)) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '&')
       s += "&amp;";

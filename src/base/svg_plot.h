@@ -12,10 +12,16 @@ struct PlotPoint {
   double x = 0, y = 0;
 };
 
+struct PlotBand {
+  double low = 0, high = 0;
+};
+
 struct PlotSeries {
   std::string name;
-  std::vector<PlotPoint> points;  // drawn in this order; one that is not finite is left out and breaks the line
-  bool dashed = false;            // a reference to the series before it: of its colour, without marks
+  std::vector<PlotPoint> points;    // drawn in this order; one that is not finite is left out and breaks the line
+  bool dashed = false;              // a reference to the series before it: of its colour, without marks
+  bool marks = true;                // at each point; curves of many points go without
+  std::vector<PlotBand> band = {};  // around each point, shaded; empty: none
 };
 
 struct PlotAxis {

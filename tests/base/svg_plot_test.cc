@@ -1,5 +1,5 @@
 // Plots as text: well-formed XML whatever the labels are, ticks that people read, and points where the values are.
-#include "plan/svg_plot.h"
+#include "base/svg_plot.h"
 
 #include <gtest/gtest.h>
 

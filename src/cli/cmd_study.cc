@@ -1,0 +1,152 @@
+// hlat study: runs the grid of a study file, goes on where it was left, and makes a table and curves of what came of it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/error.h"
+#include "base/json_text.h"
+#include "base/machine.h"
+#include "base/signals.h"
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/print.h"
+#include "cli/study_process.h"
+#include "record/progress.h"
+#include "study/result_table.h"
+#include "study/runner.h"
+#include "study/study_view.h"
+
+namespace hlat {
+namespace {
+
+struct StudyArgs {
+  std::string file, out;
+  std::vector<std::string> set, only;
+  bool list = false, table = false, fresh = false, json = false;
+  int64_t at_once = 0;  // 0: as the study says
+  double limit_s = 0, stop_s = 0;
+};
+
+using StudyJson = nlohmann::ordered_json;
+
+// The grid, how each run stands, and what it sets.
+void list_study(const Study& study, const std::vector<PlannedRun>& runs, bool json) {
+  std::vector<std::vector<std::string>> rows = {{"run", "state", "steps", "ranks", "sets"}};
+  StudyJson list = StudyJson::array();
+  for (const PlannedRun& p : runs) {
+    const RunStanding found = standing_of(p);
+    std::vector<std::string> keys;
+    for (const Entry& e : p.run.set) keys.push_back(fmt::format("{}={}", e.key(), e.text));
+    std::string state(name_of(found.standing));
+    if (!found.changes.empty()) state += ", of another config";
+    rows.push_back({p.run.name, state, p.config.train.steps > 0 ? std::to_string(p.config.train.steps) : "?", std::to_string(p.ranks),
+                    fmt::format("{}", fmt::join(keys, " "))});
+    list.push_back({{"name", p.run.name},
+                    {"row", p.run.row},
+                    {"folder", p.config.run.dir},
+                    {"state", name_of(found.standing)},
+                    {"step", found.step},
+                    {"steps", p.config.train.steps},
+                    {"ranks", p.ranks},
+                    {"set", keys}});
+    StudyJson changes = StudyJson::array();
+    for (const KeyChange& c : found.changes) changes.push_back(c.str());
+    list.back()["contradicts"] = changes;
+  }
+  if (json)
+    print_out(json_text(StudyJson{{"study", study.name}, {"runs", list}}, 2) + "\n");
+  else
+    print_out(table_text(rows, "llrrl"));
+}
+
+void tell_results(const StudyArgs& args, const Study& study, const std::vector<PlannedRun>& runs) {
+  const StudyResults results = read_results(study, runs);
+  write_results(args.out, results, study.collect);
+  print_out(args.json ? json_text(results_json(results), 2) + "\n" : results_table(results, study.collect));
+  for (const RunResult& run : results.runs)
+    if (!run.standing.changes.empty())
+      print_err(fmt::format("hlat study: {} is of another config than the study's ({})\n", run.name, run.standing.changes.front().str()));
+  print_err(fmt::format("results.json, results.md, loss.svg and grad_norm.svg are in {}\n", args.out));
+}
+
+StudyEnd run_all(const StudyArgs& args, const Study& study, const std::vector<PlannedRun>& runs) {
+  StudyView view(
+      std::cerr, [] { return live_columns(STDERR_FILENO); }, now_s);
+  std::atomic<int> asked = 0;
+  std::atomic<bool> twice = false;
+  const EndSignals signals([&](const EndSignals::Signal& s) {
+    if (s.first) asked = s.number;
+    twice = twice || !s.first;
+  });
+  StudyWorld world;
+  world.start = start_run_process;
+  world.now = now_s;
+  world.pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };
+  world.asked = [&] { return asked.load(); };
+  world.asked_twice = [&] { return twice.load(); };
+  world.say = [&](const std::string& text) { view.say(text); };
+  world.show = [&](const std::vector<RunShown>& shown, const std::string& done) { view.show(shown, done); };
+  const StudyOptions options{
+      .at_once = args.at_once > 0 ? args.at_once : study.at_once, .limit_s = args.limit_s, .stop_s = args.stop_s, .fresh = args.fresh};
+  return run_study(runs, options, world);
+}
+
+void run_study_command(StudyArgs args) {
+  const Study study = read_study(args.file, collectable_columns());
+  if (args.out.empty()) args.out = (std::filesystem::path("runs/studies") / study.name).string();
+  const std::vector<PlannedRun> all = plan_runs(study, args.set, args.out);
+  const std::vector<PlannedRun> runs = chosen_runs(study, all, args.only);
+  if (args.list) return list_study(study, runs, args.json);
+  StudyEnd end;
+  if (!args.table) end = run_all(args, study, runs);
+  tell_results(args, study, args.table ? runs : all);
+  if (args.table) return;
+  print_err(fmt::format("hlat study: {}\n", end.words()));
+  if (end.signal != 0) throw CLI::RuntimeError(exit_code_of_signal(end.signal, true));
+  if (end.failed > 0) throw CLI::RuntimeError(kFault);
+}
+
+}  // namespace
+
+void add_study_command(CLI::App& app) {
+  const auto args = std::make_shared<StudyArgs>();
+  CLI::App* command = app.add_subcommand("study", "train a grid of configs and compare them: a table with spreads over seeds, and curves");
+  command->add_option("file", args->file, "a study: its base config, axes and what to collect (docs/studies.md)")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--out", args->out, "folder of the runs and results; default: runs/studies/NAME")->type_name("FOLDER");
+  command->add_option("--set", args->set, "a key for all runs, such as data.tokenizer=FILE; it wins over the study")
+      ->type_name("SECTION.KEY=VALUE")
+      ->expected(1)
+      ->allow_extra_args(false);
+  command->add_option("--only", args->only, "runs, rows or points by name, with commas between them")
+      ->delimiter(',')
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  command->add_option("--at-once", args->at_once, "runs at one time; default: as the study says")
+      ->check(within<int64_t>(1, 4096))
+      ->type_name("N");
+  command->add_option("--limit", args->limit_s, "seconds after which no further run is started")
+      ->check(within(0.0, 1e9))
+      ->type_name("SECONDS");
+  command->add_option("--stop", args->stop_s, "seconds after which runs save and end; the same command goes on")
+      ->check(within(0.0, 1e9))
+      ->type_name("SECONDS");
+  command->add_flag("--list", args->list, "show the runs and how they stand; start nothing");
+  command->add_flag("--table", args->table, "only make the table and curves of what there is");
+  command->add_flag("--fresh", args->fresh, "runs whose folder has another config are set aside and started anew");
+  command->add_flag("--json", args->json, "print the results, or the list, as one JSON object");
+  show_example(*command, "hlat study studies/nano.yaml");
+  command->callback([args] { run_study_command(*args); });
+}
+
+}  // namespace hlat

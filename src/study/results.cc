@@ -1,0 +1,229 @@
+#include "study/results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "record/metrics.h"
+
+namespace hlat {
+namespace {
+
+using ResultJson = nlohmann::ordered_json;
+
+void put_figure(RunResult& run, const char* key, double value) {
+  if (std::isfinite(value)) run.figures[key] = value;
+}
+
+// The last JSON object that hlat train --json has printed.
+nlohmann::json read_summary(const std::filesystem::path& folder) {
+  std::ifstream in(folder / "summary.json", std::ios::binary);
+  return nlohmann::json::parse(in, nullptr, false);
+}
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double unchanged_at_end(const RunCurve& c) {
+  std::vector<double> late;
+  for (size_t i = 0; i < c.unchanged.size(); ++i)
+    if (4 * c.unchanged_step[i] >= 3 * c.step.back()) late.push_back(c.unchanged[i]);
+  return mean_of(late);
+}
+
+// Without the first step of the run, which starts libraries.
+double median_behind_first(const std::vector<double>& values) {
+  return median_of(values.size() > 1 ? std::vector<double>(values.begin() + 1, values.end()) : values);
+}
+
+void put_curve_figures(RunResult& run) {
+  const RunCurve& c = run.curve;
+  if (c.step.empty()) return;
+  if (run.standing.standing == Standing::finished) {
+    put_figure(run, "final_loss", final_value(c.loss));
+    put_figure(run, "val_loss", c.val_loss.value_or(std::numeric_limits<double>::quiet_NaN()));
+  }
+  // Of the steps before the first that is not finite.
+  size_t finite = 0;
+  while (finite < c.loss.size() && std::isfinite(c.loss[finite]) && std::isfinite(c.grad_norm[finite])) ++finite;
+  put_figure(run, "noise", noise_around_curve(std::span(c.loss).first(finite)));
+  const Growth growth = growth_of(std::span(c.grad_norm).first(finite));
+  put_figure(run, "grad_slope", growth.slope);
+  put_figure(run, "grad_ratio", growth.ratio);
+  if (!c.drift.empty()) put_figure(run, "drift", *std::max_element(c.drift.begin(), c.drift.end()));
+  put_figure(run, "unchanged", unchanged_at_end(c));
+  put_figure(run, "tokens_per_s", median_behind_first(c.tokens_per_s));
+  put_figure(run, "step_s", median_behind_first(c.step_s));
+  put_figure(run, "comm_s", median_behind_first(c.comm_s));
+  put_figure(run, "comm_wait_s", median_behind_first(c.comm_wait_s));
+  if (const auto place = divergence(c.loss, c.grad_norm)) run.diverged = c.step[*place];
+}
+
+// A step that ends a run because it is not finite is told by an event and need not be in the metrics.
+std::optional<int64_t> told_divergence(const std::filesystem::path& folder) {
+  std::optional<int64_t> step;
+  std::ifstream in(folder / "events.jsonl", std::ios::binary);
+  for (std::string text; std::getline(in, text);) {
+    const auto line = nlohmann::json::parse(text, nullptr, false);
+    if (!line.is_object() || !line.contains("kind") || !line.contains("step") || !line["step"].is_number_integer()) continue;
+    if (line["kind"] == "start") step.reset();  // another attempt
+    if (line["kind"] == "non_finite") step = line["step"].get<int64_t>();
+  }
+  return step;
+}
+
+RunResult read_run_result(const PlannedRun& planned) {
+  const std::filesystem::path folder = planned.config.run.dir;
+  RunResult run{.name = planned.run.name, .row = planned.run.row, .standing = standing_of(planned), .steps = planned.config.train.steps};
+  run.curve = read_curve(folder / "metrics.jsonl");
+  put_curve_figures(run);
+  run.alarms = read_alarms(folder / "events.jsonl");
+  if (run.standing.standing == Standing::numbers && !run.diverged) run.diverged = told_divergence(folder);
+  const nlohmann::json summary = read_summary(folder);
+  if (!summary.is_object()) return run;
+  for (const char* key : {"planned_bytes", "device_bytes", "resident_bytes"})
+    if (summary.contains(key) && summary[key].is_number() && summary[key] > 0) put_figure(run, key, summary[key].get<double>());
+  return run;
+}
+
+// Losses of two runs at the same steps: what the batches do to both cancels.
+double noise_against(const RunCurve& run, const RunCurve& base) {
+  std::vector<double> difference;
+  for (size_t i = 0, k = 0; i < run.step.size(); ++i) {
+    while (k < base.step.size() && base.step[k] < run.step[i]) ++k;
+    if (k == base.step.size() || base.step[k] != run.step[i]) continue;
+    if (!std::isfinite(run.loss[i]) || !std::isfinite(base.loss[k])) break;
+    difference.push_back(run.loss[i] - base.loss[k]);
+  }
+  return noise_around_curve(difference);
+}
+
+void compare_with_baseline(RowResult& row, const StudyResults& all) {
+  const auto base = std::find_if(all.rows.begin(), all.rows.end(), [&](const RowResult& r) { return r.name == row.baseline; });
+  if (base == all.rows.end() || !base->figures.contains("final_loss") || !row.figures.contains("final_loss")) return;
+  const Spread &own = row.figures["final_loss"], &other = base->figures.at("final_loss");
+  row.gap = own.mean - other.mean;
+  const auto squares = [](const Spread& s) { return s.count > 1 ? static_cast<double>(s.count - 1) * s.deviation * s.deviation : 0.0; };
+  const size_t freedom = own.count + other.count - 2;
+  if (freedom == 0) return;
+  const double pooled = std::sqrt((squares(own) + squares(other)) / static_cast<double>(freedom));
+  if (pooled > 0) row.gap_spreads = *row.gap / pooled;
+}
+
+ResultJson number_or_null(double value) { return std::isfinite(value) ? ResultJson(value) : ResultJson(); }
+
+ResultJson row_json(const RowResult& row) {
+  ResultJson j{{"name", row.name}, {"points", row.points}, {"runs", row.runs}, {"ended", row.ended}, {"diverged", row.diverged}};
+  j["baseline"] = row.baseline.empty() ? ResultJson() : ResultJson(row.baseline);
+  j["gap"] = row.gap ? ResultJson(*row.gap) : ResultJson();
+  j["gap_spreads"] = row.gap_spreads ? ResultJson(*row.gap_spreads) : ResultJson();
+  j["figures"] = ResultJson::object();
+  for (const auto& [key, s] : row.figures)
+    j["figures"][key] = {
+        {"mean", s.mean}, {"deviation", number_or_null(s.deviation)}, {"least", s.least}, {"most", s.most}, {"runs", s.count}};
+  j["alarms"] = row.alarms;
+  return j;
+}
+
+ResultJson run_json(const RunResult& run) {
+  ResultJson j{{"name", run.name},          {"row", run.row},      {"state", name_of(run.standing.standing)},
+               {"step", run.standing.step}, {"steps", run.steps},  {"reason", run.standing.reason},
+               {"figures", run.figures},    {"alarms", run.alarms}};
+  j["diverged"] = run.diverged ? ResultJson(*run.diverged) : ResultJson();
+  return j;
+}
+
+}  // namespace
+
+const std::vector<StudyColumn>& study_columns() {
+  using Shown = StudyColumn::Shown;
+  static const std::vector<StudyColumn> columns = {
+      {"final_loss", "final loss", "mean over the last 5 % of the steps (20 to 100); ± deviation over seeds", Shown::loss},
+      {"val_loss", "held out", "loss on held-out documents, the last one; ± deviation over seeds", Shown::loss},
+      {"noise", "noise", "standard deviation of the loss around a local line, over the last half", Shown::number},
+      {"noise_vs_base", "noise vs base", "the same of the loss minus the baseline's with the same seed at the same step", Shown::number},
+      {"grad_slope", "norm slope", "slope of ln(gradient norm) over the last half, in 1000 steps", Shown::number},
+      {"grad_ratio", "norm ratio", "gradient norm, median of the last tenth over that of the middle tenth", Shown::number},
+      {"drift", "drift", "largest difference of weights that ranks hold alike", Shown::number, true},
+      {"unchanged", "lost updates", "share of weights that an update left unchanged, over the last quarter", Shown::share},
+      {"tokens_per_s", "tokens/s", "median", Shown::count},
+      {"step_s", "step", "seconds of a step, median", Shown::seconds},
+      {"comm_s", "comm", "seconds of communication in a step, of rank 0, median", Shown::seconds},
+      {"comm_wait_s", "comm wait", "the part of it that computation waited for, median", Shown::seconds},
+      {"planned_bytes", "planned", "planned memory of rank 0", Shown::bytes},
+      {"device_bytes", "device", "memory of the device in use", Shown::bytes},
+      {"resident_bytes", "resident", "memory of the process of rank 0", Shown::bytes},
+  };
+  return columns;
+}
+
+std::vector<std::string_view> collectable_columns() {
+  std::vector<std::string_view> keys;
+  for (const StudyColumn& c : study_columns()) keys.push_back(c.key);
+  keys.insert(keys.end(), {"gap", "diverged", "alarms"});
+  return keys;
+}
+
+Spread spread_of(const std::vector<double>& values) {
+  Spread s{.count = values.size(), .mean = mean_of(values), .deviation = std::numeric_limits<double>::quiet_NaN()};
+  if (values.empty()) return s;
+  s.least = *std::min_element(values.begin(), values.end());
+  s.most = *std::max_element(values.begin(), values.end());
+  if (values.size() < 2) return s;
+  double squares = 0;
+  for (const double v : values) squares += (v - s.mean) * (v - s.mean);
+  s.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
+  return s;
+}
+
+StudyResults read_results(const Study& study, const std::vector<PlannedRun>& planned) {
+  StudyResults all{.study = study.name, .baseline = study.baseline};
+  for (const PlannedRun& p : planned) all.runs.push_back(read_run_result(p));
+  for (size_t i = 0; i < planned.size(); ++i) {
+    RunResult& run = all.runs[i];
+    const std::string base = baseline_row(study, planned[i].run);
+    for (size_t k = 0; k < planned.size() && !base.empty() && base != run.row; ++k) {
+      bool same_seed = all.runs[k].row == base;
+      for (size_t a = 0; a < study.axes.size(); ++a)
+        same_seed = same_seed && (!study.axes[a].seeds || planned[i].run.points[a] == planned[k].run.points[a]);
+      if (same_seed) put_figure(run, "noise_vs_base", noise_against(run.curve, all.runs[k].curve));
+    }
+    auto row = std::find_if(all.rows.begin(), all.rows.end(), [&](const RowResult& r) { return r.name == run.row; });
+    if (row == all.rows.end()) {
+      row = all.rows.insert(row, RowResult{.name = run.row, .baseline = base == run.row ? "" : base});
+      for (size_t a = 0; a < study.axes.size(); ++a)
+        if (!study.axes[a].seeds) row->points[study.axes[a].name] = study.axes[a].points[planned[i].run.points[a]].name;
+    }
+    ++row->runs;
+    if (!is_result(run.standing.standing)) continue;
+    ++row->ended;
+    if (run.diverged) row->diverged.push_back(*run.diverged);
+    for (const auto& [rule, count] : run.alarms) row->alarms[rule] += count;
+  }
+  for (RowResult& row : all.rows)
+    for (const StudyColumn& column : study_columns()) {
+      std::vector<double> values;
+      for (const RunResult& run : all.runs)
+        if (run.row == row.name && is_result(run.standing.standing) && run.figures.contains(std::string(column.key)))
+          values.push_back(run.figures.at(std::string(column.key)));
+      if (!values.empty()) row.figures[std::string(column.key)] = spread_of(values);
+    }
+  for (RowResult& row : all.rows) compare_with_baseline(row, all);
+  return all;
+}
+
+nlohmann::ordered_json results_json(const StudyResults& results) {
+  ResultJson j{{"study", results.study}};
+  j["baseline"] = results.baseline.empty() ? ResultJson() : ResultJson(results.baseline);
+  j["rows"] = ResultJson::array();
+  for (const RowResult& row : results.rows) j["rows"].push_back(row_json(row));
+  j["runs"] = ResultJson::array();
+  for (const RunResult& run : results.runs) j["runs"].push_back(run_json(run));
+  return j;
+}
+
+}  // namespace hlat

@@ -1,0 +1,197 @@
+#include "study/runner.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <deque>
+#include <fstream>
+#include <limits>
+
+#include "base/error.h"
+#include "base/format.h"
+#include "record/metrics_tail.h"
+
+namespace hlat {
+namespace {
+
+struct LiveRun {
+  const PlannedRun* plan = nullptr;
+  std::unique_ptr<RunProcess> process;
+  double started = 0;
+  int64_t first_step = -1;  // that was seen of this process
+  double first_at = 0;
+};
+
+class StudyRunner {
+ public:
+  StudyRunner(const std::vector<PlannedRun>& runs, const StudyOptions& options, const StudyWorld& world)
+      : runs_(runs), options_(options), world_(world), begin_(world.now()) {}
+
+  StudyEnd run() {
+    sort_runs();
+    bool asked = false;
+    for (;;) {
+      if (!asked && wants_end()) {
+        asked = true;
+        for (LiveRun& live : live_) live.process->ask_to_end();
+        if (!live_.empty())
+          world_.say(fmt::format("{}: {} run{} asked to end", end_.signal != 0 ? "a signal" : "the time is over", live_.size(),
+                                 live_.size() == 1 ? " is" : "s are"));
+      }
+      if (asked && end_.signal != 0 && world_.asked_twice())
+        for (LiveRun& live : live_) live.process->end();
+      while (!asked && !queue_.empty() && live_.size() < static_cast<size_t>(options_.at_once) && may_start()) start_next();
+      const bool held = asked || queue_.empty() || !may_start();
+      if (live_.empty() && held) break;
+      look_at_all(asked);
+      show();
+      if (!live_.empty()) world_.pause();
+    }
+    end_.left += queue_.size();
+    return end_;
+  }
+
+ private:
+  // What is there already counts; what contradicts the study is refused or started anew.
+  void sort_runs() {
+    std::vector<std::string> problems;
+    for (const PlannedRun& run : runs_) {
+      const RunStanding found = standing_of(run);
+      const bool other = !found.changes.empty();
+      if (other && !options_.fresh) {
+        std::vector<std::string> keys;
+        for (const KeyChange& c : found.changes) keys.push_back(c.str());
+        problems.push_back(fmt::format("{}: its folder has a run ({}) of another config: {}", run.run.name, name_of(found.standing),
+                                       fmt::join(keys, ", ")));
+      } else if (found.standing == Standing::running) {
+        problems.push_back(fmt::format("{}: another process works on {}", run.run.name, run.config.run.dir));
+      } else if (is_result(found.standing) && !other) {
+        ++(found.standing == Standing::finished ? end_.finished : end_.numbers);
+      } else {
+        queue_.push_back({&run, other});
+      }
+    }
+    if (problems.empty()) return;
+    throw UsageError(
+        fmt::format("{}\n--fresh sets such runs aside, in their folder previous_N, and starts them anew; --out chooses another folder",
+                    fmt::join(problems, "\n")));
+  }
+
+  bool wants_end() {
+    end_.signal = world_.asked();
+    return end_.signal != 0 || (options_.stop_s > 0 && world_.now() - begin_ >= options_.stop_s);
+  }
+
+  bool may_start() const { return options_.limit_s <= 0 || world_.now() - begin_ < options_.limit_s; }
+
+  void start_next() {
+    const auto [plan, fresh] = queue_.front();
+    queue_.pop_front();
+    const int64_t step = last_recorded_step(std::filesystem::path(plan->config.run.dir) / "metrics.jsonl").value_or(0);
+    const bool goes_on = step > 0 && !fresh;
+    live_.push_back({.plan = plan, .process = world_.start(*plan, fresh), .started = world_.now()});
+    world_.say(fmt::format("{} {}{}", plan->run.name, goes_on ? fmt::format("goes on, step {} was recorded", step) : "starts",
+                           plan->ranks > 1 ? fmt::format(" on {} ranks", plan->ranks) : ""));
+  }
+
+  void look_at_all(bool asked) {
+    for (auto live = live_.begin(); live != live_.end();) {
+      if (live->process->running()) {
+        ++live;
+        continue;
+      }
+      finish(*live, asked);
+      live = live_.erase(live);
+    }
+  }
+
+  void finish(const LiveRun& live, bool asked) {
+    const RunStanding found = standing_of(*live.plan);
+    const std::string name = live.plan->run.name, took = format_duration(world_.now() - live.started);
+    if (found.standing == Standing::finished) {
+      ++end_.finished;
+      const auto last = last_recorded(std::filesystem::path(live.plan->config.run.dir) / "metrics.jsonl");
+      const std::string loss = last && last->loss ? fmt::format(", loss {:.4f} at step {}", *last->loss, last->step) : "";
+      world_.say(fmt::format("{} finished{}, in {}", name, loss, took));
+    } else if (found.standing == Standing::numbers) {
+      ++end_.numbers;
+      world_.say(fmt::format("{} ended after step {}: {}", name, found.step, found.reason));
+    } else if (asked) {
+      ++end_.left;
+      world_.say(fmt::format("{} ended, step {} is recorded; the same command goes on with it", name, found.step));
+    } else {
+      ++end_.failed;
+      world_.say(fmt::format("{} failed with exit code {} after {}; the last lines of {}/{}:\n{}", name, live.process->status(), took,
+                             live.plan->config.run.dir, kRunOutput,
+                             last_lines(std::filesystem::path(live.plan->config.run.dir) / kRunOutput, 12)));
+    }
+  }
+
+  void show() {
+    std::vector<RunShown> shown;
+    for (LiveRun& live : live_) shown.push_back(shown_of(live));
+    const size_t done = end_.finished + end_.numbers;
+    world_.show(shown, fmt::format("{} of {} runs done{}{}, {}", done, runs_.size(),
+                                   end_.numbers > 0 ? fmt::format(", {} of them with numbers that went wrong", end_.numbers) : "",
+                                   end_.failed > 0 ? fmt::format(", {} failed", end_.failed) : "", format_duration(world_.now() - begin_)));
+  }
+
+  RunShown shown_of(LiveRun& live) const {
+    RunShown s{.name = live.plan->run.name, .steps = live.plan->config.train.steps, .loss = std::numeric_limits<double>::quiet_NaN()};
+    s.since_s = world_.now() - live.started;
+    const auto last = last_recorded(std::filesystem::path(live.plan->config.run.dir) / "metrics.jsonl");
+    if (!last) return s;
+    s.step = last->step;
+    if (last->loss) s.loss = *last->loss;
+    s.tokens_per_s = last->tokens_per_s.value_or(0);
+    if (live.first_step < 0 || last->step < live.first_step) live.first_step = last->step, live.first_at = world_.now();
+    const auto done = static_cast<double>(last->step - live.first_step);
+    if (done > 0 && s.steps > 0) s.left_s = (world_.now() - live.first_at) / done * static_cast<double>(s.steps - last->step);
+    return s;
+  }
+
+  struct Waiting {
+    const PlannedRun* plan;
+    bool fresh;
+  };
+  const std::vector<PlannedRun>& runs_;
+  const StudyOptions& options_;
+  const StudyWorld& world_;
+  double begin_;
+  std::deque<Waiting> queue_;
+  std::vector<LiveRun> live_;
+  StudyEnd end_;
+};
+
+}  // namespace
+
+std::string StudyEnd::words() const {
+  std::string text = fmt::format("{} run{} finished", finished, finished == 1 ? "" : "s");
+  if (numbers > 0) text += fmt::format(", {} ended because numbers went wrong", numbers);
+  if (failed > 0) text += fmt::format(", {} failed", failed);
+  if (left > 0) text += fmt::format(", {} left: the same command goes on", left);
+  return text;
+}
+
+StudyEnd run_study(const std::vector<PlannedRun>& runs, const StudyOptions& options, const StudyWorld& world) {
+  return StudyRunner(runs, options, world).run();
+}
+
+std::string last_lines(const std::filesystem::path& file, size_t lines) {
+  constexpr std::streamoff kMost = 16384;
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  if (!in) return "  (there is no such file)";
+  const std::streamoff size = in.tellg();
+  in.seekg(std::max<std::streamoff>(0, size - kMost));
+  std::deque<std::string> kept;
+  for (std::string line; std::getline(in, line);) {
+    if (const size_t carriage = line.rfind('\r'); carriage != std::string::npos) line.erase(0, carriage + 1);
+    if (line.empty()) continue;
+    kept.push_back("  " + line);
+    if (kept.size() > lines) kept.pop_front();
+  }
+  return kept.empty() ? "  (it is empty)" : fmt::format("{}", fmt::join(kept, "\n"));
+}
+
+}  // namespace hlat

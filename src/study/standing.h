@@ -1,0 +1,36 @@
+// How a run of a study stands, from its folder alone: this is what a study goes on from.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "config/saved.h"
+#include "study/grid.h"
+
+namespace hlat {
+
+enum class Standing : uint8_t {
+  waiting,   // nothing is there yet
+  cut_off,   // begun; hlat train goes on with it, or starts it anew where nothing was saved
+  running,   // another process works on it
+  finished,  // its last step is done
+  numbers,   // ended because its numbers went wrong, exit code 5: a result
+};
+std::string_view name_of(Standing standing);
+inline bool is_result(Standing s) { return s == Standing::finished || s == Standing::numbers; }
+
+struct RunStanding {
+  Standing standing = Standing::waiting;
+  int64_t step = 0;                     // the last that is recorded
+  std::string reason = {};              // of an end
+  std::vector<KeyChange> changes = {};  // what the folder's config has otherwise than the study: they contradict each other
+};
+
+RunStanding standing_of(const PlannedRun& run);
+
+// Keys whose values differ, those left out that do not decide what a run tells: folders, records, saves, threads, and what the start of a
+// run finds out.
+std::vector<KeyChange> contradictions(const Config& recorded, const Config& planned);
+
+}  // namespace hlat

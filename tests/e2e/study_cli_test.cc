@@ -1,0 +1,162 @@
+// hlat study with the real binary: a grid that runs, is killed in the middle, goes on, and ends as one that was never interrupted.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "support/paths.h"
+#include "support/run_binary.h"
+#include "support/temp_dir.h"
+
+namespace hlat::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class StudyCli : public testing::Test {
+ protected:
+  // The shipped study, cut short.
+  std::vector<std::string> args(const std::string& out, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"study", source_path("studies/nano.yaml"), "--out", dir_.path(out)};
+    for (const char* key : {"train.steps=30", "train.global_batch=4", "train.micro_batch=4", "train.seq_len=32", "optim.warmup=2",
+                            "checkpoint.every=5", "device.backend=cpu", "device.threads=1", "run.tensorboard=false"})
+      words.insert(words.end(), {"--set", key});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  pid_t start(const std::vector<std::string>& words) const {
+    std::vector<std::string> texts = words;
+    texts.insert(texts.begin(), hlat_binary());
+    std::vector<char*> list;
+    for (std::string& t : texts) list.push_back(t.data());
+    list.push_back(nullptr);
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    if (freopen("/dev/null", "w", stdout) == nullptr || freopen(dir_.path("err").c_str(), "w", stderr) == nullptr) _exit(126);
+    execv(list[0], list.data());
+    _exit(127);
+  }
+
+  static bool wait_for_lines(const fs::path& file, size_t lines) {
+    for (int i = 0; i < 1200; ++i) {
+      std::ifstream in(file);
+      size_t count = 0;
+      for (std::string line; std::getline(in, line);) ++count;
+      if (count >= lines) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return false;
+  }
+
+  // What does not depend on the time that runs took.
+  static json timeless(const std::string& text) {
+    json j = json::parse(text);
+    for (json& row : j["rows"])
+      for (const char* key : {"tokens_per_s", "step_s", "comm_s", "comm_wait_s", "planned_bytes", "resident_bytes"})
+        row["figures"].erase(key);
+    return j["rows"];
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(StudyCli, AStudyThatWasKilledGoesOnAndEndsAsOneThatWasNot) {
+  const RunResult whole = run_binary(args("whole", {"--json", "--at-once", "2"}));
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  const json rows = json::parse(whole.out)["rows"];
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["name"], "fp32");
+  EXPECT_EQ(rows[1]["ended"], 2);
+  EXPECT_TRUE(rows[1]["gap_spreads"].is_number());
+  EXPECT_GT(rows[0]["figures"]["final_loss"]["mean"], 1);
+  EXPECT_GT(rows[0]["figures"]["planned_bytes"]["mean"], 1e6);
+  for (const char* file : {"results.json", "results.md", "loss.svg", "grad_norm.svg"})
+    EXPECT_TRUE(fs::exists(dir_.path("whole/") + file)) << file;
+
+  // Killed without a chance to say anything, and then asked to end.
+  int status = 0;
+  pid_t study = start(args("parts"));
+  ASSERT_TRUE(wait_for_lines(dir_.path("parts/fp32+seed=1/metrics.jsonl"), 8));
+  kill(study, SIGKILL);
+  waitpid(study, &status, 0);
+  study = start(args("parts"));
+  ASSERT_TRUE(wait_for_lines(dir_.path("parts/bf16_sr+seed=1/metrics.jsonl"), 8)) << slurp(dir_.path("err"));
+  kill(study, SIGINT);
+  waitpid(study, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 130) << slurp(dir_.path("err"));
+  EXPECT_NE(slurp(dir_.path("err")).find("goes on"), std::string::npos) << slurp(dir_.path("err"));
+  const RunResult rest = run_binary(args("parts", {"--json"}));
+  ASSERT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_EQ(rest.err.find("fp32+seed=1 "), std::string::npos) << "what was finished is not started again: " << rest.err;
+  EXPECT_EQ(timeless(rest.out), timeless(whole.out));
+}
+
+TEST_F(StudyCli, ListsChoosesAndRefuses) {
+  const RunResult list = run_binary(args("a", {"--list", "--only", "fp32", "--json"}));
+  ASSERT_EQ(list.exit_code, 0) << list.err;
+  const json runs = json::parse(list.out)["runs"];
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[1]["name"], "fp32+seed=2");
+  EXPECT_EQ(runs[1]["state"], "waiting");
+  EXPECT_EQ(runs[1]["steps"], 30);
+  EXPECT_FALSE(fs::exists(dir_.path("a"))) << "nothing is started or written";
+
+  const RunResult wrong = run_binary(args("a", {"--set", "optim.lrr=1", "--set", "run.seed=4"}));
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.err.find("run.seed is set by the axis run.seed"), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("optim.lrr = 1: "), std::string::npos) << wrong.err;
+  EXPECT_EQ(run_binary({"study", dir_.path("none.yaml")}).exit_code, 2);
+
+  ASSERT_EQ(run_binary(args("a", {"--only", "fp32+seed=1"})).exit_code, 0);
+  const RunResult other = run_binary(args("a", {"--only", "fp32+seed=1", "--set", "optim.lr=1e-3"}));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("of another config: optim.lr 0.004 -> 0.001"), std::string::npos) << other.err;
+  const RunResult fresh = run_binary(args("a", {"--only", "fp32+seed=1", "--set", "optim.lr=1e-3", "--fresh"}));
+  EXPECT_EQ(fresh.exit_code, 0) << fresh.err;
+  EXPECT_TRUE(fs::exists(dir_.path("a/fp32+seed=1/previous_1/metrics.jsonl")));
+}
+
+TEST_F(StudyCli, DivergenceIsAResultAndOtherFailuresAreTold) {
+  const std::string file = dir_.write("wild.yaml", "base: " + nano_config() + R"(
+set: {train.steps: 20, train.global_batch: 4, train.micro_batch: 4, train.seq_len: 32, optim.warmup: 0, device.backend: cpu, device.threads: 1,
+      run.sample_lines: 0, checkpoint.at_end: false, optim.clip: 0}
+runs:
+  - {name: wild, set: {optim.lr: 1e30}}
+  - {name: lost, set: {data.tokenizer: none.json, 'data.sources[0].path': none.txt}}
+  - {name: sound, set: {optim.lr: 1e-3}}
+)");
+  const RunResult end = run_binary({"study", file, "--out", dir_.path("wild"), "--json"});
+  EXPECT_EQ(end.exit_code, 4) << end.err;
+  const json rows = json::parse(end.out)["rows"];
+  ASSERT_EQ(rows.size(), 3u);
+  ASSERT_EQ(rows[0]["diverged"].size(), 1u) << end.out << end.err;
+  EXPECT_LT(rows[0]["diverged"][0], 10);
+  EXPECT_EQ(rows[1]["ended"], 0);
+  EXPECT_EQ(rows[2]["ended"], 1) << "the study goes on with the rest";
+  EXPECT_NE(end.err.find("lost failed with exit code 2"), std::string::npos) << end.err;
+  EXPECT_NE(end.err.find("none.json"), std::string::npos) << end.err;
+  const RunResult table = run_binary({"study", file, "--out", dir_.path("wild"), "--table"});
+  EXPECT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_NE(table.out.find("1 of 1 at"), std::string::npos) << table.out;
+}
+
+TEST_F(StudyCli, RunsOfSeveralRanksAreStartedByMpirun) {
+  if (run_binary({"config", "--keys"}).exit_code != 0 || system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "no mpirun";
+  const RunResult end = run_binary(args("two", {"--set", "parallel.tp=2", "--set", "train.steps=4", "--only", "fp32+seed=1", "--json"}));
+  ASSERT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_NE(end.err.find("fp32+seed=1 starts on 2 ranks"), std::string::npos) << end.err;
+  const json rows = json::parse(end.out)["rows"];
+  EXPECT_EQ(rows[0]["ended"], 1);
+  EXPECT_GT(rows[0]["figures"]["comm_s"]["mean"], 0);
+}
+
+}  // namespace
+}  // namespace hlat::test

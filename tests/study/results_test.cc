@@ -1,0 +1,147 @@
+// Rows of a study: means and spreads over seeds, gaps to the baseline, and what is left out, from folders that are made by hand.
+#include "study/results.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "config/print.h"
+#include "study/result_table.h"
+#include "support/temp_dir.h"
+
+namespace hlat::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class StudyResult : public testing::Test {
+ protected:
+  StudyResult() {
+    study_ = read_study(
+        dir_.write("s.yaml",
+                   "name: s\nbase: {train: {steps: 100}}\naxes:\n  run.seed: [1, 2]\n  optim.lr: [1e-3, 2e-3]\nbaseline: lr=1e-3\n"),
+        collectable_columns());
+    runs_ = plan_runs(study_, {}, dir_.path("out"));
+  }
+
+  const PlannedRun& named(const std::string& name) const {
+    for (const PlannedRun& p : runs_)
+      if (p.run.name == name) return p;
+    throw std::runtime_error("no run " + name);
+  }
+
+  // A run that ends with this code; from step `nan` on its loss is none.
+  void make(const std::string& name, double loss, int code = 0, int64_t nan = 1000) const {
+    const PlannedRun& run = named(name);
+    const fs::path folder = run.config.run.dir;
+    fs::create_directories(folder);
+    std::ofstream(folder / "config.yaml") << to_yaml(run.config);
+    std::ofstream metrics(folder / "metrics.jsonl");
+    for (int64_t step = 1; step <= std::min<int64_t>(100, nan); ++step)
+      metrics << "{\"step\":" << step << ",\"tokens\":" << 10 * step << ",\"loss\":" << (step < nan ? std::to_string(loss) : "null")
+              << ",\"grad_norm\":1.0,\"step_s\":0.5,\"tokens_per_s\":20}\n";
+    std::ofstream(folder / "events.jsonl")
+        << "{\"time\":\"2026-11-16T04:45:27.000Z\",\"kind\":\"start\",\"step\":0}\n{\"time\":\"2026-11-16T04:45:27.000Z\",\"kind\":"
+           "\"alarm\",\"rule\":\"growth\",\"step\":3}\n"
+        << "{\"time\":\"2026-11-16T04:45:27.000Z\",\"kind\":\"end\",\"step\":100,\"reason\":\"r\",\"exit_code\":" << code << "}\n";
+    std::ofstream(folder / "summary.json") << "{\"planned_bytes\": 2097152, \"device_bytes\": 0}";
+  }
+
+  const RowResult& row(const StudyResults& all, const std::string& name) const {
+    for (const RowResult& r : all.rows)
+      if (r.name == name) return r;
+    throw std::runtime_error("no row " + name);
+  }
+
+  TempDir dir_;
+  Study study_;
+  std::vector<PlannedRun> runs_;
+};
+
+TEST_F(StudyResult, RowsHaveMeanSpreadAndGap) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.2), make("seed=1+lr=2e-3", 3.5), make("seed=2+lr=2e-3", 3.9);
+  const StudyResults all = read_results(study_, runs_);
+  ASSERT_EQ(all.rows.size(), 2u);
+  const RowResult& base = row(all, "lr=1e-3");
+  const Spread& loss = base.figures.at("final_loss");
+  EXPECT_NEAR(loss.mean, 3.1, 1e-12);
+  EXPECT_NEAR(loss.deviation, std::sqrt(0.02), 1e-12);
+  EXPECT_FALSE(base.gap) << "the baseline is not compared with itself";
+  const RowResult& other = row(all, "lr=2e-3");
+  EXPECT_NEAR(*other.gap, 0.6, 1e-12);
+  EXPECT_NEAR(*other.gap_spreads, 0.6 / std::sqrt((0.02 + 0.08) / 2), 1e-9);
+  EXPECT_NEAR(other.figures.at("noise_vs_base").mean, 0, 1e-12) << "both losses are flat";
+  EXPECT_EQ(other.figures.at("planned_bytes").mean, 2097152);
+  EXPECT_FALSE(other.figures.contains("device_bytes")) << "0 is not known";
+  EXPECT_EQ(other.alarms.at("growth"), 2);
+  EXPECT_EQ(other.ended, 2u);
+  EXPECT_TRUE(other.diverged.empty());
+}
+
+TEST_F(StudyResult, RunsThatAreNotOverAreLeftOutAndDivergedOnesTold) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 9.0, 130), make("seed=1+lr=2e-3", 3.5, 5, 61);
+  const StudyResults all = read_results(study_, runs_);
+  const RowResult& base = row(all, "lr=1e-3");
+  EXPECT_EQ(base.runs, 2u);
+  EXPECT_EQ(base.ended, 1u);
+  EXPECT_NEAR(base.figures.at("final_loss").mean, 3.0, 1e-12);
+  EXPECT_TRUE(std::isnan(base.figures.at("final_loss").deviation));
+  const RowResult& other = row(all, "lr=2e-3");
+  EXPECT_EQ(other.diverged, std::vector<int64_t>{61});
+  EXPECT_FALSE(other.figures.contains("final_loss"));
+  EXPECT_FALSE(other.gap);
+  const std::string table = results_table(all, {});
+  EXPECT_NE(table.find("1 of 2"), std::string::npos) << table;
+  EXPECT_NE(table.find("1 of 1 at 61"), std::string::npos) << table;
+}
+
+TEST_F(StudyResult, NoiseAgainstTheBaselineLeavesOutWhatBothHave) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=1+lr=2e-3", 3.0);
+  // Batches that are hard for both, and a wobble of one.
+  for (const auto& [name, own] : {std::pair{"seed=1+lr=1e-3", 0.0}, std::pair{"seed=1+lr=2e-3", 0.01}}) {
+    std::ofstream metrics(fs::path(named(name).config.run.dir) / "metrics.jsonl");
+    for (int step = 1; step <= 400; ++step)
+      metrics << "{\"step\":" << step << ",\"tokens\":" << step
+              << ",\"loss\":" << 3 + (step % 7 == 0 ? 0.5 : 0.0) + (step % 2 == 0 ? own : -own) << ",\"grad_norm\":1.0}\n";
+  }
+  const StudyResults all = read_results(study_, runs_);
+  EXPECT_NEAR(row(all, "lr=2e-3").figures.at("noise_vs_base").mean, 0.01, 5e-4);
+  EXPECT_GT(row(all, "lr=2e-3").figures.at("noise").mean, 0.1);
+}
+
+TEST_F(StudyResult, TheTableHasTheColumnsThatAreAskedFor) {
+  make("seed=1+lr=1e-3", 3.0);
+  const StudyResults all = read_results(study_, runs_);
+  const std::string table = results_table(all, {"final_loss", "step_s"});
+  EXPECT_EQ(table.substr(0, table.find('\n')), "point      runs  final loss       step");
+  EXPECT_NE(table.find("lr=1e-3  1 of 2      3.0000  500.00 ms"), std::string::npos) << table;
+  const std::string all_columns = results_table(all, {});
+  EXPECT_EQ(all_columns.find("drift"), std::string::npos) << "nothing has drift: " << all_columns;
+  EXPECT_NE(all_columns.find("2.0 MiB"), std::string::npos) << all_columns;
+}
+
+TEST_F(StudyResult, FilesAreWrittenAndWrittenAgain) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.1), make("seed=1+lr=2e-3", 3.5, 5, 61);
+  for (int i = 0; i < 2; ++i) write_results(dir_.path("out"), read_results(study_, runs_), {});
+  const auto json = nlohmann::json::parse(slurp(dir_.path("out/results.json")));
+  EXPECT_EQ(json["rows"].size(), 2u);
+  EXPECT_EQ(json["runs"].size(), 4u);
+  EXPECT_EQ(json["runs"][1]["diverged"], 61);
+  EXPECT_NE(slurp(dir_.path("out/results.md")).find("| lr=1e-3 | 2 | 3.0500 ±0.0707 |"), std::string::npos)
+      << slurp(dir_.path("out/results.md"));
+  const std::string svg = slurp(dir_.path("out/loss.svg"));
+  EXPECT_NE(svg.find("<polygon"), std::string::npos) << "two seeds have a band";
+  EXPECT_NE(svg.find("lr=2e-3"), std::string::npos);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+}
+
+TEST_F(StudyResult, AStudyWithoutRunsHasEmptyResults) {
+  write_results(dir_.path("out"), read_results(study_, runs_), {});
+  EXPECT_EQ(nlohmann::json::parse(slurp(dir_.path("out/results.json")))["rows"][0]["ended"], 0);
+}
+
+}  // namespace
+}  // namespace hlat::test

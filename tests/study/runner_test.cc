@@ -1,0 +1,183 @@
+// The order of a study's runs, what their ends come to, limits and signals, with processes that are made up.
+#include "study/runner.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "config/print.h"
+#include "study/study_view.h"
+#include "support/message_of.h"
+#include "support/temp_dir.h"
+
+namespace hlat::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class StudyRunning : public testing::Test {
+ protected:
+  // Ends after some looks, with an exit code and the events that go with it.
+  struct Made : RunProcess {
+    Made(StudyRunning* test_, const PlannedRun& run_, int code_, double until_) : test(test_), run(run_), code(code_), until(until_) {
+      ++test->live;
+      test->most_live = std::max(test->most_live, test->live);
+    }
+    bool running() override {
+      if (over) return false;
+      if (test->time < until && !asked) return true;
+      over = true;
+      --test->live;
+      test->record(run, asked ? 130 : code);
+      return false;
+    }
+    int status() override { return code; }
+    void ask_to_end() override { asked = true; }
+    void end() override { asked = true; }
+    StudyRunning* test;
+    const PlannedRun& run;
+    int code;
+    double until;
+    bool asked = false, over = false;
+  };
+
+  PlannedRun plan(const std::string& name) const {
+    PlannedRun p{.run = {.name = name, .row = name}, .config = {}};
+    p.config.run.dir = dir_.path(name);
+    return p;
+  }
+
+  static void record(const PlannedRun& run, int code) {
+    const fs::path folder = run.config.run.dir;
+    fs::create_directories(folder);
+    std::ofstream(folder / "config.yaml") << to_yaml(run.config);
+    std::ofstream(folder / "output.txt") << "first words\nlast words\n";
+    std::ofstream(folder / "events.jsonl", std::ios::app)
+        << "{\"time\":\"2026-11-16T04:45:27.000Z\",\"kind\":\"start\",\"step\":0,\"reason\":\"\",\"exit_code\":null}\n"
+        << "{\"time\":\"2026-11-16T04:45:28.000Z\",\"kind\":\"end\",\"step\":3,\"reason\":\"the loss is nan\",\"exit_code\":" << code
+        << "}\n";
+  }
+
+  StudyEnd run(const std::vector<PlannedRun>& runs, const StudyOptions& options = {}) {
+    StudyWorld world;
+    world.start = [&](const PlannedRun& p, bool fresh) {
+      started.push_back(p.run.name + (fresh ? " fresh" : ""));
+      return std::make_unique<Made>(this, p, codes.contains(p.run.name) ? codes[p.run.name] : 0, time + 10);
+    };
+    world.now = [&] { return time; };
+    world.pause = [&] { time += 1; };
+    world.asked = [&] { return signal_at > 0 && time >= signal_at ? SIGINT : 0; };
+    world.asked_twice = [] { return false; };
+    world.say = [&](const std::string& text) { said += text + "\n"; };
+    world.show = [](const std::vector<RunShown>&, const std::string&) {};
+    return run_study(runs, options, world);
+  }
+
+  TempDir dir_;
+  std::map<std::string, int> codes;
+  std::vector<std::string> started;
+  std::string said;
+  double time = 0, signal_at = 0;
+  int live = 0, most_live = 0;
+};
+
+using Names = std::vector<std::string>;
+
+TEST_F(StudyRunning, RunsAreStartedInOrderAndNotAgain) {
+  const std::vector<PlannedRun> runs = {plan("a"), plan("b"), plan("c")};
+  const StudyEnd end = run(runs);
+  EXPECT_EQ(started, (Names{"a", "b", "c"}));
+  EXPECT_EQ(end.finished, 3u);
+  EXPECT_EQ(most_live, 1);
+  started.clear();
+  EXPECT_EQ(run(runs).finished, 3u);
+  EXPECT_TRUE(started.empty());
+}
+
+TEST_F(StudyRunning, SeveralAtOnce) {
+  EXPECT_EQ(run({plan("a"), plan("b"), plan("c"), plan("d")}, {.at_once = 3}).finished, 4u);
+  EXPECT_EQ(most_live, 3);
+}
+
+TEST_F(StudyRunning, NumbersThatWentWrongAreAResultAndOtherFailuresAreTold) {
+  codes = {{"nan", 5}, {"bad", 2}};
+  const std::vector<PlannedRun> runs = {plan("nan"), plan("bad"), plan("good")};
+  const StudyEnd end = run(runs);
+  EXPECT_EQ(end.numbers, 1u);
+  EXPECT_EQ(end.failed, 1u);
+  EXPECT_EQ(end.finished, 1u) << "the study goes on with the rest";
+  EXPECT_NE(said.find("bad failed with exit code 2"), std::string::npos) << said;
+  EXPECT_NE(said.find("last words"), std::string::npos) << said;
+  EXPECT_NE(said.find("the loss is nan"), std::string::npos) << said;
+  started.clear();
+  run(runs);
+  EXPECT_EQ(started, Names{"bad"}) << "what failed is tried again";
+}
+
+TEST_F(StudyRunning, ASignalEndsRunsAndTheStudyGoesOnLater) {
+  const std::vector<PlannedRun> runs = {plan("a"), plan("b"), plan("c")};
+  signal_at = 15;
+  const StudyEnd end = run(runs);
+  EXPECT_EQ(end.signal, SIGINT);
+  EXPECT_EQ(end.finished, 1u);
+  EXPECT_EQ(end.left, 2u);
+  EXPECT_EQ(started, (Names{"a", "b"}));
+  started.clear();
+  signal_at = 0;
+  EXPECT_EQ(run(runs).finished, 3u);
+  EXPECT_EQ(started, (Names{"b", "c"}));
+}
+
+TEST_F(StudyRunning, ALimitStartsNothingMoreAndAStopEndsRuns) {
+  const StudyEnd limited = run({plan("a"), plan("b"), plan("c")}, {.limit_s = 12});
+  EXPECT_EQ(limited.finished, 2u) << "the one under way ends by itself";
+  EXPECT_EQ(limited.left, 1u);
+  time = 0;
+  const StudyEnd stopped = run({plan("d"), plan("e")}, {.stop_s = 14});
+  EXPECT_EQ(stopped.finished, 1u);
+  EXPECT_EQ(stopped.left, 1u);
+  EXPECT_EQ(stopped.signal, 0);
+}
+
+TEST_F(StudyRunning, AFolderOfAnotherConfigIsRefusedOrSetAside) {
+  std::vector<PlannedRun> runs = {plan("a"), plan("b")};
+  run(runs);
+  runs[0].config.optim.lr = 7e-3;
+  runs[1].config.device.threads = 7;  // decides nothing of a result
+  started.clear();
+  const std::string told = message_of([&] { run(runs); });
+  EXPECT_NE(told.find("a: its folder has a run (finished) of another config: optim.lr 0.0003 -> 0.007"), std::string::npos) << told;
+  EXPECT_EQ(told.find("b: "), std::string::npos) << told;
+  EXPECT_TRUE(started.empty());
+  run(runs, {.fresh = true});
+  EXPECT_EQ(started, Names{"a fresh"});
+}
+
+TEST(StudyView, RedrawsOnATerminalAndPrintsLinesInAPipe) {
+  const RunShown run{.name = "sr+seed=1", .step = 120, .steps = 900, .loss = 3.45118, .tokens_per_s = 61200, .left_s = 62};
+  EXPECT_EQ(run_line(run), "sr+seed=1  step 120/900  loss 3.4512  61.2k tokens/s  1m 02s left");
+  double now = 0;
+  std::ostringstream pipe, terminal;
+  {
+    StudyView view(
+        pipe, [] { return 0; }, [&] { return now; });
+    for (; now < 65; now += 1) view.show({run}, "0 of 1 runs done");
+    view.say("sr finished");
+  }
+  EXPECT_EQ(pipe.str(), run_line(run) + "\n0 of 1 runs done\n" + run_line(run) + "\n0 of 1 runs done\nsr finished\n");
+  now = 1;
+  {
+    StudyView view(
+        terminal, [] { return 20; }, [&] { return now; });
+    now = 2, view.show({run}, "0 of 1");
+    now = 3, view.show({run}, "1 of 1");
+  }
+  const std::string block = "sr+seed=1  step 120\n";
+  EXPECT_EQ(terminal.str(), block + "0 of 1\n\x1b[1A\r\x1b[K\x1b[1A\r\x1b[K" + block + "1 of 1\n");
+}
+
+}  // namespace
+}  // namespace hlat::test

@@ -1,0 +1,200 @@
+// Study files: what they mean, and every kind of mistake with its line.
+#include "study/study_file.h"
+
+#include <gtest/gtest.h>
+
+#include "study/grid.h"
+#include "study/results.h"
+#include "support/message_of.h"
+#include "support/paths.h"
+#include "support/temp_dir.h"
+
+namespace hlat::test {
+namespace {
+
+class StudyFile : public testing::Test {
+ protected:
+  Study read(const std::string& text) const { return read_study(dir_.write("s.yaml", text), collectable_columns()); }
+  std::string refusal(const std::string& text) const {
+    return message_of([&] { read(text); });
+  }
+  std::string plan_refusal(const std::string& text, const std::vector<std::string>& words = {}) const {
+    return message_of([&] { plan_runs(read(text), words, "out"); });
+  }
+  std::string at(int line) const { return dir_.path("s.yaml") + ":" + std::to_string(line) + ": "; }
+  TempDir dir_;
+};
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+constexpr const char* kGrid = R"(name: two
+base: {model: {layers: 1}, train: {steps: 5}}
+set: {optim.lr: 1e-3}
+axes:
+  precision:
+    - {name: full, set: {train.precision: fp32}}
+    - {name: sr, set: {train.precision: bf16_sr}, ranks: 2}
+  run.seed: [1, 2, 3]
+baseline: full
+)";
+
+TEST_F(StudyFile, SaysWhatIsRun) {
+  const Study study = read(kGrid);
+  EXPECT_EQ(study.name, "two");
+  ASSERT_EQ(study.axes.size(), 2u);
+  EXPECT_FALSE(study.axes[0].seeds);
+  EXPECT_TRUE(study.axes[1].seeds);
+  EXPECT_EQ(study.axes[1].points[1].name, "seed=2");
+  const std::vector<PlannedRun> runs = plan_runs(study, {"optim.lr=2e-3"}, "out");
+  ASSERT_EQ(runs.size(), 6u);
+  EXPECT_EQ(runs[0].run.name, "full+seed=1");
+  EXPECT_EQ(runs[1].run.name, "sr+seed=1") << "all points with one seed come before the next seed";
+  EXPECT_EQ(runs[2].run.row, "full");
+  EXPECT_EQ(runs[1].ranks, 2);
+  EXPECT_EQ(runs[0].ranks, 1);
+  EXPECT_EQ(runs[5].config.run.seed, 3u);
+  EXPECT_EQ(runs[5].config.train.precision, PrecisionKind::bf16_sr);
+  EXPECT_EQ(runs[5].config.model.layers, 1);
+  EXPECT_EQ(runs[5].config.optim.lr, 2e-3) << "the command line wins";
+  EXPECT_EQ(runs[5].config.run.dir, "out/sr+seed=3");
+  EXPECT_EQ(baseline_row(study, runs[1].run), "full");
+}
+
+TEST_F(StudyFile, ABaseFileIsFoundFromTheStudy) {
+  dir_.write("base.yaml", "train: {steps: 7}\n");
+  const std::vector<PlannedRun> runs = plan_runs(read("base: base.yaml\n"), {}, "out");
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0].config.train.steps, 7);
+  EXPECT_EQ(runs[0].run.name, "base");
+  EXPECT_TRUE(has(refusal("base: bass.yaml\n"), at(1) + "base = bass.yaml: there is no file")) << refusal("base: bass.yaml\n");
+}
+
+TEST_F(StudyFile, LaterLengthsTakeThePlaceOfEarlierOnes) {
+  dir_.write("base.yaml", "train: {steps: 7, seq_len: 128, global_batch: 8}\n");
+  const Study study = read("base: base.yaml\nset: {train.tokens: 10240}\n");
+  EXPECT_EQ(plan_runs(study, {}, "out")[0].config.train.steps, 10);
+  EXPECT_EQ(plan_runs(study, {"train.steps=3"}, "out")[0].config.train.steps, 3);
+}
+
+TEST_F(StudyFile, ListsOfItemsCanBeWrittenOut) {
+  const Study study = read("set:\n  data.tokenizer: t.json\n  data.sources: [{path: a.txt, weight: 2}, {path: b.txt}]\n");
+  const Config config = plan_runs(study, {"data.sources[1].path=c.txt"}, "out")[0].config;
+  ASSERT_EQ(config.data.sources.size(), 2u);
+  EXPECT_EQ(config.data.sources[0].weight, 2);
+  EXPECT_EQ(config.data.sources[1].path, "c.txt");
+}
+
+TEST_F(StudyFile, CombinationsAreChosenAndLeftOut) {
+  const std::string grid = "base: {train: {steps: 5}}\naxes:\n  optim.lr: [1e-3, 2e-3]\n  optim.beta2: [0.9, 0.95]\n  run.seed: [1, 2]\n";
+  EXPECT_EQ(expand(read(grid)).size(), 8u);
+  const auto without = expand(read(grid + "exclude:\n  - {lr: 2e-3, beta2: 0.9}\n  - {seed: 2, optim.lr: lr=1e-3}\n"));
+  EXPECT_EQ(without.size(), 4u);
+  const auto alone = expand(read(grid + "only:\n  - {lr: 1e-3, beta2: [0.9, 0.95], seed: 1}\n"));
+  ASSERT_EQ(alone.size(), 2u);
+  EXPECT_EQ(alone[1].name, "lr=1e-3+beta2=0.95+seed=1");
+  EXPECT_TRUE(has(message_of([&] { expand(read(grid + "exclude: [{seed: [1, 2]}]\n")); }), "leave no run"));
+}
+
+TEST_F(StudyFile, AListOfRunsTakesThePlaceOfAGrid) {
+  const Study study =
+      read("runs:\n  - {name: a, set: {optim.lr: 1e-3}}\n  - {name: b, set: {optim.beta2: 0.99}}\naxes: {run.seed: [1, 2]}\nbaseline: a\n");
+  const auto runs = expand(study);
+  ASSERT_EQ(runs.size(), 4u);
+  EXPECT_EQ(runs[3].name, "b+seed=2");
+  EXPECT_EQ(baseline_row(study, runs[3]), "a");
+}
+
+TEST_F(StudyFile, RanksFollowFromTheLayout) {
+  const auto runs = plan_runs(read("base: {train: {global_batch: 8}}\naxes: {parallel.tp: [1, 2]}\nset: {parallel.dp: 2}\n"), {}, "out");
+  EXPECT_EQ(runs[0].ranks, 2);
+  EXPECT_EQ(runs[1].ranks, 4);
+  EXPECT_TRUE(has(plan_refusal("ranks: 3\nset: {parallel.tp: 2}\n"), "3")) << plan_refusal("ranks: 3\nset: {parallel.tp: 2}\n");
+}
+
+TEST_F(StudyFile, MistakesAreToldTogetherWithTheirLines) {
+  const std::string told = refusal(R"(nam: x
+axes:
+  precision: [fp32, bf16]
+  run.seed: []
+  two:
+    - {name: a b}
+    - {set: {train.steps: 1}}
+    - {name: c, sets: {}}
+    - {name: c}
+    - {name: d, set: {run.dir: x}}
+  optim.lr: {points: [1], seed: true}
+exclude: [{lrr: 1}, {lr: 7}]
+baseline: nobody
+collect: [final_los]
+at_once: 0
+ranks: many
+)");
+  EXPECT_TRUE(has(told, at(1) + "a study has no key 'nam'; did you mean name?")) << told;
+  EXPECT_TRUE(has(told, at(3) + "the axis precision: a value needs a key")) << told;
+  EXPECT_TRUE(has(told, at(4) + "the axis run.seed must have a list of points")) << told;
+  EXPECT_TRUE(has(told, at(6) + "name = a b: a name has letters")) << told;
+  EXPECT_TRUE(has(told, at(7) + "a point of two has no `name`")) << told;
+  EXPECT_TRUE(has(told, at(8) + "a point of two has no key 'sets'; did you mean set?")) << told;
+  EXPECT_TRUE(has(told, at(9) + "the axis two has two points c")) << told;
+  EXPECT_TRUE(has(told, at(10) + "run.dir: each run")) << told;
+  EXPECT_TRUE(has(told, at(11) + "the axis optim.lr has no key 'seed'; did you mean seeds?")) << told;
+  EXPECT_TRUE(has(told, at(12) + "exclude: there is no axis lrr; did you mean")) << told;
+  EXPECT_TRUE(has(told, at(12) + "exclude: the axis lr has no point 7; ")) << told;
+  EXPECT_TRUE(has(told, at(13) + "baseline = nobody: no axis has such a point")) << told;
+  EXPECT_TRUE(has(told, at(14) + "collect: there is no column final_los; did you mean final_loss?")) << told;
+  EXPECT_TRUE(has(told, at(15) + "at_once must be at least 1")) << told;
+  EXPECT_TRUE(has(told, at(16) + "ranks must be a whole number")) << told;
+}
+
+TEST_F(StudyFile, KeysOfAllRunsAreCheckedTogetherAndToldOnce) {
+  const std::string told = plan_refusal(R"(set: {train.stepz: 4}
+axes:
+  a:
+    - {name: x, set: {optim.lr: fast}}
+    - {name: y, set: {train.precision: bf17}}
+  run.seed: [1, 2]
+)");
+  EXPECT_TRUE(has(told, at(1) + "train.stepz = 4: ")) << told;
+  EXPECT_TRUE(has(told, at(4) + "optim.lr = fast: must be ")) << told;
+  EXPECT_TRUE(has(told, at(5) + "train.precision = bf17: must be ")) << told;
+  EXPECT_EQ(told.find("stepz"), told.rfind("stepz")) << told;
+}
+
+TEST_F(StudyFile, AKeyIsSetInOnePlace) {
+  const std::string both = "axes:\n  a:\n    - {name: x, set: {optim.lr: 1e-3}}\n  optim.lr: [1e-3, 2e-3]\n";
+  EXPECT_TRUE(has(plan_refusal(both), "optim.lr is set by the axis a and by the axis optim.lr")) << plan_refusal(both);
+  const std::string word = plan_refusal("axes: {optim.lr: [1e-3, 2e-3]}\n", {"optim.lr=1"});
+  EXPECT_TRUE(has(word, "command line: optim.lr is set by the axis optim.lr (" + dir_.path("s.yaml") + ":1)")) << word;
+  EXPECT_TRUE(has(refusal("set: {optim.lr: 1, optim.lr: 2}\n"), "optim.lr is set twice")) << refusal("set: {optim.lr: 1, optim.lr: 2}\n");
+  EXPECT_TRUE(has(plan_refusal("name: x\n", {"steps"}), "command line: steps: must have the form")) << plan_refusal("name: x\n", {"steps"});
+  EXPECT_TRUE(has(plan_refusal("name: x\n", {"run.dir=a"}), "command line: run.dir: "));
+}
+
+TEST_F(StudyFile, WhatIsNoStudyIsRefused) {
+  EXPECT_TRUE(has(refusal("- a\n"), at(1) + "must hold keys")) << refusal("- a\n");
+  EXPECT_TRUE(has(refusal("a: [\n"), "is not valid YAML")) << refusal("a: [\n");
+  EXPECT_TRUE(has(message_of([&] { read_study(dir_.path("none.yaml"), {}); }), "cannot be read: No such file"));
+  EXPECT_TRUE(has(message_of([&] { read_study(dir_.path(), {}); }), "it is a folder"));
+}
+
+TEST_F(StudyFile, NamesChooseRunsRowsAndPoints) {
+  const Study study = read(kGrid);
+  const auto count = [&](const std::vector<std::string>& names) { return chosen_runs(study, plan_runs(study, {}, "out"), names).size(); };
+  EXPECT_EQ(count({}), 6u);
+  EXPECT_EQ(count({"full+seed=1"}), 1u);
+  EXPECT_EQ(count({"sr"}), 3u);
+  EXPECT_EQ(count({"seed=1", "sr+seed=2"}), 3u);
+  EXPECT_TRUE(has(message_of([&] { count({"sr+seed=4"}); }), "did you mean sr+seed="));
+}
+
+TEST(StudyFiles, OfTheTreeAreSound) {
+  for (const char* name : {"precision", "operators", "recipe", "beta2", "init", "decay_norms", "drift", "recompute", "coalesced", "nano"}) {
+    const Study study = read_study(source_path(std::string("studies/") + name + ".yaml"), collectable_columns());
+    EXPECT_EQ(study.name, name);
+    EXPECT_NO_THROW(plan_runs(study, {}, "out")) << name << ": " << message_of([&] { plan_runs(study, {}, "out"); });
+    EXPECT_FALSE(study.baseline.empty()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace hlat::test
