@@ -57,7 +57,7 @@ void Health::compare_gradients(const Replicas& r, int64_t step) const {
 
 void Health::check_gradients(int64_t step) const {
   for (const Replicas& r : shared_) compare_gradients(r, step);
-  if (!zero1_) {
+  if (!zero1_ && params_.precision().keyed_noise) {
     for (size_t i = 0; i < dp_->items().size(); ++i) dp_->take(ops_, i, params_.grad(dp_->items()[i].param));
     compare_gradients(*dp_, step);
   }

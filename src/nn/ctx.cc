@@ -1,5 +1,7 @@
 #include "nn/ctx.h"
 
+#include "tensor/columns.h"
+
 namespace hlat {
 
 Tensor Ctx::widened(const Tensor& x) {
@@ -19,7 +21,7 @@ void Ctx::store(const Tensor& dst, const Tensor& src, const StorePlace& place) {
   Columns c = place.columns;
   if (c.parts.empty()) c = {.width = dst.dim(1), .parts = {{.count = dst.dim(1)}}};
   for (const SlicePart& p : c.parts)
-    ops.round_rows(dst.columns(p.local, p.local + p.count), src.columns(p.local, p.local + p.count), key,
+    ops.round_rows(columns(dst, p.local, p.local + p.count), columns(src, p.local, p.local + p.count), key,
                    {.first = (noise.first_row + place.row) * c.width + p.global, .run = p.count, .stride = c.width});
 }
 

@@ -1,6 +1,7 @@
 #include "nn/linear.h"
 
 #include "nn/tp_sum.h"
+#include "tensor/columns.h"
 
 namespace hlat {
 
@@ -22,7 +23,7 @@ void Linear::product_columns(Ctx& ctx, Tensor x, Tensor y) const {
   if (coalesced) return product(ctx, ctx.enter(x), y);
   for (const SlicePart& p : matrices(ctx)) {
     const Scope scope(ctx.temp());
-    ctx.ops.matmul(y.columns(p.local, p.local + p.count), ctx.enter(x), ctx.params.weight(weight).rows(p.local, p.local + p.count),
+    ctx.ops.matmul(columns(y, p.local, p.local + p.count), ctx.enter(x), ctx.params.weight(weight).rows(p.local, p.local + p.count),
                    {.trans_b = true});
   }
 }
@@ -62,7 +63,7 @@ void Linear::backward_columns(Ctx& ctx, Tensor x, Tensor dy, Tensor dx, std::str
     const Ctx::GradientPlace grad = ctx.gradient(weight, ctx.accumulate);
     for (const SlicePart& p : matrices(ctx)) {
       const Scope inner(ctx.temp());
-      ctx.ops.matmul(grad.tensor.rows(p.local, p.local + p.count), dy.columns(p.local, p.local + p.count), ctx.enter(x),
+      ctx.ops.matmul(grad.tensor.rows(p.local, p.local + p.count), columns(dy, p.local, p.local + p.count), ctx.enter(x),
                      {.trans_a = true, .accumulate = grad.adds});
     }
     ctx.add_gradient(weight, grad, ctx.accumulate);
@@ -72,7 +73,7 @@ void Linear::backward_columns(Ctx& ctx, Tensor x, Tensor dy, Tensor dx, std::str
     const Scope scope(ctx.temp());
     const Tensor part = first ? dx : ctx.temp(dx.shape, "input gradient of one matrix");
     TpSum sum(ctx, part);
-    ctx.ops.matmul(sum.partial(), dy.columns(p.local, p.local + p.count), ctx.params.weight(weight).rows(p.local, p.local + p.count), {});
+    ctx.ops.matmul(sum.partial(), columns(dy, p.local, p.local + p.count), ctx.params.weight(weight).rows(p.local, p.local + p.count), {});
     const std::string own = fmt::format("{} {}", name, p.local);
     sum.finish(ctx.residual(own));
     if (!first) {

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "tensor/columns.h"
+
 namespace hlat {
 namespace {
 
@@ -15,7 +17,7 @@ struct HeadViews {
   bool first_of_group() const { return head % group() == 0; }
   // Column block `index` of the sequence's rows.
   Tensor block(const Tensor& t, int64_t index) const {
-    return t.rows(sequence * shape.seq, (sequence + 1) * shape.seq).columns(index * shape.head_dim, (index + 1) * shape.head_dim);
+    return columns(t.rows(sequence * shape.seq, (sequence + 1) * shape.seq), index * shape.head_dim, (index + 1) * shape.head_dim);
   }
   Tensor q(const Tensor& qkv) const { return block(qkv, head); }
   Tensor k(const Tensor& qkv) const { return block(qkv, shape.heads + kv_head()); }

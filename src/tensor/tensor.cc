@@ -46,14 +46,6 @@ Tensor Tensor::rows(int64_t begin, int64_t end) const {
   return t;
 }
 
-Tensor Tensor::columns(int64_t begin, int64_t end) const {
-  HLAT_CHECK(rank() == 2 && 0 <= begin && begin <= end && end <= dim(1), "columns [{}, {}) of {}", begin, end, str());
-  Tensor t = *this;
-  if (data != nullptr) t.data = as<std::byte>() + begin * stride[1] * static_cast<int64_t>(size_of(dtype));
-  t.shape.dim[1] = end - begin;
-  return t;
-}
-
 std::string Tensor::str() const { return fmt::format("{}{}", name_of(dtype), shape.str()); }
 
 }  // namespace hlat

@@ -55,8 +55,6 @@ struct Tensor {
   Tensor viewed(const Shape& as) const;
   // Rows [begin, end) of the first dimension.
   Tensor rows(int64_t begin, int64_t end) const;
-  // Columns [begin, end) of a matrix: its rows are then strided.
-  Tensor columns(int64_t begin, int64_t end) const;
 
   template <class T>
   T* as() const {

@@ -24,7 +24,7 @@
 
 #include "ops/ops.h"
 #include "ops/ref_ops.h"
-#include "support/columns.h"
+#include "tensor/columns.h"
 #include "support/host_memory.h"
 
 namespace hlat {

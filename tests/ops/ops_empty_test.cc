@@ -2,7 +2,7 @@
 // must write (sums of nothing) is zero. On the null backend, the reference and every backend of this machine.
 #include <cmath>
 
-#include "support/columns.h"
+#include "tensor/columns.h"
 #include "support/ops_fixture.h"
 
 namespace hlat {
