@@ -27,7 +27,7 @@ std::vector<OpCase> cases_of(const Config& config, bool step) {
     cases = step_cases(config, all);
   }
   CaseWidths widths = step ? widths_of(config) : CaseWidths{};
-  widths.precision = precision_of(config.train.precision);
+  widths.precision = precision_of(config);
   for (OpCase& c : standard_cases(widths)) cases.push_back(std::move(c));
   return cases;
 }
@@ -99,7 +99,7 @@ MachineBench bench_machine(const Config& config, Backend& backend, Comm& world, 
   set(m.rates.launch, launch);
   m.rates.source = fmt::format("{}, median of {} rounds over {:.0f} s", from, b.rounds, options.seconds);
   m.rates.date = options.date;
-  Figure& peak = precision_of(config.train.precision).compute == DType::bf16 ? m.peak_bf16 : m.peak_f32;
+  Figure& peak = precision_of(config).compute == DType::bf16 ? m.peak_bf16 : m.peak_f32;
   peak.set(found.matmul_peak, "the fastest product of " + from, options.date);
   set_shares(m, from, options.date);
   if (options.disk_write > 0) set(m.disk_write, options.disk_write);

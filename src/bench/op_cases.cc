@@ -136,7 +136,8 @@ PlacedOp place_adamw(Memory& m, double bytes, const CaseWidths& w) {
   a.scale = in(m, DType::f32, {1});
   a.step = in(m, DType::f64, {kAdamwStep});
   a.weight_sq = out(m, DType::f64, {1});
-  item.scalars.rounding = p.stochastic ? Rounding::stochastic : Rounding::nearest;
+  item.scalars.round_weights = p.weights;
+  item.scalars.round_moments = p.moments;
   const AdamwStep step = AdamwStep::of(1e-4, 10, item.scalars.beta1, item.scalars.beta2);
   const float scale = 1;
   return {.call =
@@ -196,7 +197,7 @@ CaseWidths widths_of(const Config& config) {
           .kv_heads = std::max<int64_t>(1, m.kv() / tp),
           .head_dim = m.head_dim(),
           .tokens = config.train.seq_len,
-          .precision = precision_of(config.train.precision)};
+          .precision = precision_of(config)};
 }
 
 OpCase product_case(const TracedOp& op) {

@@ -7,6 +7,7 @@
 #include "bench/embedded_rows.h"
 #include "bench/median.h"
 #include "bench/peak.h"
+#include "config/precision_row.h"
 #include "record/utilization.h"
 #include "runtime/assembly.h"
 #include "train/train_step.h"
@@ -25,7 +26,7 @@ void scale(OpCost& c, double factor) {
 }  // namespace
 
 StepBench bench_step(const Config& config, Backend& backend, Comm& world, int local_ranks, int64_t steps, bool per_op) {
-  const DType compute = precision_of(config.train.precision).compute;
+  const DType compute = precision_of(config).compute;
   StepBench b;
   b.steps = steps;
   b.per_op = per_op;
@@ -114,7 +115,7 @@ std::string bench_text(const Config& config, const StepBench& b) {
   s += fmt::format("matmul rate    {:.1f} GFLOP/s, median of repetitions between the steps; best {:.1f}\n", b.peak_flops * 1e-9,
                    b.best_flops * 1e-9);
   s += fmt::format("step           {:.3f} s, {}; {} tokens, precision {}, recompute {}\n", b.step_s,
-                   b.steps > 1 ? fmt::format("median of {}", b.steps) : "one step", b.tokens_per_step, name_of(config.train.precision),
+                   b.steps > 1 ? fmt::format("median of {}", b.steps) : "one step", b.tokens_per_step, precision_words(config),
                    config.train.recompute.str());
   s += fmt::format("speed          {}\n", speed_text(b.tokens_per_s, b.mfu, b.hfu));
   s += fmt::format("memory         planned {}, used {}\n", format_bytes(b.planned_bytes), format_bytes(b.used_bytes));
@@ -139,7 +140,7 @@ std::string bench_text(const Config& config, const StepBench& b) {
 
 nlohmann::ordered_json bench_json(const Config& config, const StepBench& b) {
   nlohmann::ordered_json j{{"machine", b.machine},
-                           {"precision", name_of(config.train.precision)},
+                           {"precision", precision_words(config)},
                            {"recompute", config.train.recompute.str()},
                            {"tokens_per_step", b.tokens_per_step},
                            {"step_s", b.step_s},

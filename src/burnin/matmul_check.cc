@@ -105,7 +105,7 @@ class LoadedProduct {
 };
 
 std::unique_ptr<LoadedProduct> make_product(const CheckRun& run, MatmulMeasured& measured) {
-  const DType compute = precision_of(run.config.train.precision).compute;
+  const DType compute = precision_of(run.config).compute;
   const bool wrong = run.plants(FaultKind::check_matmul), slow = run.plants(FaultKind::check_slow);
   const auto of_size = [&](int64_t size) {
     measured.size = size;

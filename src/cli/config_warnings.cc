@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "config/precision_row.h"
 #include "config/run_length.h"
 #include "optim/learning_rate.h"
 
@@ -49,12 +50,31 @@ void warn_of_sources(const Config& c, Warnings& out) {
   }
 }
 
+// What the HLAT study found to go wrong (docs/precision.md).
+void warn_of_precision(const Config& c, Warnings& out) {
+  const PrecisionConfig row = precision_row(c);
+  const bool no_masters = row.weights == "bf16" && row.masters == "none";
+  if (no_masters && row.round_weights == "nearest")
+    out.push_back(
+        fmt::format("train.precision = {} rounds every update to the nearest bf16 and is known to diverge; bf16_sr and mixed do not",
+                    precision_words(c)));
+  if (row.masters == "f32" && c.parallel.dp > 1 && !c.parallel.zero1)
+    out.push_back(
+        "master weights without parallel.zero1: every replica holds 12 more bytes per parameter; parallel.zero1=true shares them out");
+  if (c.optim.beta2 >= 0.99 && (no_masters || row.moments == "bf16"))
+    out.push_back(
+        fmt::format("optim.beta2 = {} in bf16 is known to be unstable and slow: (1 - beta2) of a gradient's square is lost to rounding; "
+                    "0.95 is not",
+                    c.optim.beta2));
+  if (!row.keyed_noise)
+    out.push_back("precision.keyed_noise = false lets replicas of weights drift apart, and their comparison is left out: for studies only");
+}
+
 }  // namespace
 
 std::vector<std::string> config_warnings(const Config& config) {
   Warnings out;
-  if (config.train.precision == PrecisionKind::bf16)
-    out.push_back("train.precision = bf16 rounds every update to the nearest bf16 and is known to diverge; bf16_sr and mixed do not");
+  warn_of_precision(config, out);
   if (steps_known(config.train)) {
     warn_of_stages(config, out);
     warn_of_schedule(config, out);

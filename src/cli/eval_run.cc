@@ -17,7 +17,7 @@
 #include "cli/print.h"
 #include "cli/version.h"
 #include "comm/host_exchange.h"
-#include "config/policy.h"
+#include "config/precision_row.h"
 #include "data/tokenizer/tokenizer.h"
 #include "runtime/from_rank_0.h"
 #include "train/state_records.h"
@@ -67,7 +67,7 @@ Json header_of(EvalModel& model, const EvalArgs& args, const TaskOptions& option
             {"tokenizer_fingerprint", fmt::format("{:016x}", model.tokenizer().get().fingerprint())},
             {"bos", rules.bos},
             {"max_length", rules.max_length},
-            {"precision", name_of(config.train.precision)},
+            {"precision", precision_words(config)},
             {"mesh", {{"dp", p.dp}, {"tp", p.tp}, {"pp", p.pp}}},
             {"num_fewshot", args.shots ? Json(*args.shots) : Json()},
             {"fewshot_seed", args.fewshot_seed},

@@ -22,8 +22,21 @@ constexpr std::array kNotes = {
 
 Which to take: fp32 on a CPU without AMX and for small models; mixed on GPUs and for large models. bf16_sr needs 8 bytes per parameter
 for weights, gradients and optimizer where mixed needs 18, and is what HLAT-7B was trained with. bf16 is there to compare with: updates
-smaller than half of a rounding step are lost, and runs diverge. Sums inside an operation, norms, softmax and the loss are f32 in all.
+smaller than half of a rounding step are lost, and runs diverge. Sums inside an operation, norms, softmax and the loss are f32 in all;
+the keys of `precision` change single choices (docs/precision.md has the policies of the HLAT study as configs).
 There is no fp16 and no loss scaling: bf16 has the exponents of f32.
+)"},
+    Note{"precision.activations",
+         R"(Choices outside a preset may take plain, slow kernels: they are for studies. The lines of the HLAT study:
+
+| line | keys, on top of train.precision |
+|---|---|
+| HLAT-7B as written: BF16 and SR everywhere | bf16_sr; softmax, norms, loss = bf16; round_activations, round_sums = stochastic |
+| its drift over tp | the same; keyed_noise = false |
+| SR/BF16; SR/master weights; pure BF16 | bf16_sr; mixed_sr; bf16 |
+| RNE/master weights, BF16 operators and sums | mixed; grads, dp_sums, softmax, norms, loss = bf16 |
+| RNE, FP32 operators and collectives | bf16; grads, dp_sums, tp_sums = f32 |
+| GPU-compatible precision, HLAT-70B | mixed; tp_sums = f32 for FP32 collectives over tp too |
 )"},
     Note{"train.recompute", R"(| policy | kept for the backward, per layer | computed again |
 |---|---|---|

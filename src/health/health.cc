@@ -31,7 +31,8 @@ Health::Health(const ParamStore& params, const Mesh& mesh, bool zero1, int64_t e
   for (int i = 0; i < kAxes; ++i) {
     const auto axis = static_cast<Axis>(i);
     std::vector<Replicas::Item> items = items_of(params, axis);
-    if (axis != Axis::dp && !items.empty()) shared_.emplace_back(mesh, axis, params, std::move(items), io);
+    if (axis != Axis::dp && !items.empty() && params.precision().keyed_noise)
+      shared_.emplace_back(mesh, axis, params, std::move(items), io);
   }
   dp_.emplace(mesh, Axis::dp, params, items_of(params, Axis::dp), io);
   sums_.emplace(mesh, params, io);
@@ -56,7 +57,7 @@ void Health::compare_gradients(const Replicas& r, int64_t step) const {
 
 void Health::check_gradients(int64_t step) const {
   for (const Replicas& r : shared_) compare_gradients(r, step);
-  if (!zero1_) {
+  if (!zero1_ && params_.precision().keyed_noise) {
     for (size_t i = 0; i < dp_->items().size(); ++i) dp_->take(ops_, i, params_.grad(dp_->items()[i].param));
     compare_gradients(*dp_, step);
   }
@@ -68,13 +69,17 @@ std::string Health::compared() const {
   std::vector<std::string> parts;
   for (const Replicas& r : shared_)
     if (!r.items().empty()) parts.push_back(fmt::format("gradients and weights of {} tensors over {}", r.items().size(), r.axis()));
-  if (dp_ && !dp_->items().empty())
+  const bool drifts = !params_.precision().keyed_noise;
+  if (dp_ && !dp_->items().empty() && !drifts)
     parts.push_back(
         fmt::format("{}weights of {} tensors and the sums of gradients over dp", zero1_ ? "" : "gradients and ", dp_->items().size()));
+  if (dp_ && !dp_->items().empty() && drifts) parts.emplace_back("the sums of gradients over dp");
+  if (drifts) parts.emplace_back("no weights: precision.keyed_noise=false lets replicas drift apart");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 void Health::check_weights(int64_t step) const {
+  if (!params_.precision().keyed_noise) return;
   const auto check = [&](const Replicas& r) {
     for (size_t i = 0; i < r.items().size(); ++i) r.take(ops_, i, Replicas::shared_rows(r.items()[i], params_.weight(r.items()[i].param)));
     if (const auto words = r.difference(device_, "weights")) differ(step, *words);
@@ -86,7 +91,7 @@ void Health::check_weights(int64_t step) const {
 void Health::check_state(int64_t step) const {
   if (every_ == 0) return;
   check_weights(step);
-  if (zero1_ || dp_->items().empty()) return;
+  if (!params_.precision().keyed_noise || zero1_ || dp_->items().empty()) return;
   const auto check = [&](Tensor Bucket::*kind, const char* what) {
     for (const Bucket& b : params_.buckets()) {
       if (!(b.*kind).defined()) return;

@@ -7,9 +7,10 @@
 //   weights, after the update      the same rows over their axis; over dp all: checksums
 //   state, before it is saved      weights as above; over dp without ZeRO-1 also moments and masters: checksums
 //
-// Every gradient compared here is a sum over the group, or made from such sums, so weights that differ do not show in it: they
-// are found as weights. Buffers come from the io region when this is made, so a step with a check takes no more memory than
-// any other; between checks nothing is computed or sent.
+// Where ranks round with noise of their own (precision.keyed_noise=false) replicas part, as is wanted: then only the sums of gradients
+// over dp are checked. Every gradient compared here is a sum over the group, or made from such sums, so weights that differ do not show in
+// it: they are found as weights. Buffers come from the io region when this is made, so a step with a check takes no more memory than any
+// other; between checks nothing is computed or sent.
 #pragma once
 
 #include <optional>

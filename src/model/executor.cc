@@ -77,6 +77,16 @@ Ctx Executor::context(Ops& ops, const GradientSums& sums, int64_t batch, int64_t
              .group_done = sums.group_done};
 }
 
+Ctx Executor::context(const Action& a, const GradientSums& sums) {
+  Ctx ctx = context(sums, config_.train.seq_len);
+  const int64_t first = part_of(config_.train.global_batch, mesh_.coord().dp, mesh_.shape().dp).begin;  // sequence of this replica
+  ctx.noise = {.seed = config_.run.seed,
+               .step = step_,
+               .first_row = (first + a.micro * config_.train.micro_batch) * config_.train.seq_len,
+               .rank = rank_of(mesh_.coord(), mesh_.shape())};
+  return ctx;
+}
+
 void Executor::load(const Action& a, const int32_t* inputs, const int32_t* targets) {
   const MicroState& s = flight(a).state;
   Comm& tp = mesh_.along(Axis::tp);
@@ -98,19 +108,19 @@ void Executor::forward(Ctx& ctx, const Action& a, const MicroState& state, Tenso
 
 void Executor::forward(const Action& a) {
   Flight& f = flight(a);
-  Ctx ctx = context();
+  Ctx ctx = context(a);
   forward(ctx, a, f.state, f.out);
 }
 
 void Executor::loss(const Action& a) {
   const Flight& f = flight(a);
-  Ctx ctx = context();
+  Ctx ctx = context(a);
   model_.loss(ctx, f.state, f.out, loss_sum_);
 }
 
 void Executor::loss_and_gradient(const Action& a, const GradientSums& sums, double scale) {
   const Flight& f = flight(a);
-  Ctx ctx = context(sums);
+  Ctx ctx = context(a, sums);
   model_.loss_and_gradient(ctx, f.state, f.out, loss_sum_, scale);
 }
 
@@ -118,7 +128,7 @@ void Executor::backward(const Action& a, const GradientSums& sums) {
   HLAT_CHECK(use_ == ParamUse::training, "a backward of a model that was placed for evaluation");
   const Llama::Chunk& c = chunk(a);
   const Flight& f = flight(a);
-  Ctx ctx = context(sums);
+  Ctx ctx = context(a, sums);
   const bool linked = mesh_.shape().pp > 1;
   const Tensor d = linked ? links_.buffer(Flow::backward, ctx.rows()) : f.out;
   if (!c.last)

@@ -34,6 +34,9 @@ class Executor {
 
   void init_weights() const { params_.init(ops_, config_.run.seed); }
 
+  // Passes from now on are those of this training step: its number is part of the noise with which they round. 0: of none.
+  void set_step(int64_t step) { step_ = step; }
+
   // The token ids (micro_batch, T) of a micro-batch whose chunk begins or ends the model. The first rank of tp gives them and sends
   // them to the others, whose pointers are ignored.
   void load(const Action& a, const int32_t* inputs, const int32_t* targets);
@@ -74,7 +77,7 @@ class Executor {
   Flight& flight(const Action& a);
   Ctx context(const GradientSums& sums, int64_t seq) { return context(ops_, sums, config_.train.micro_batch, seq); }
   Ctx context(Ops& ops, const GradientSums& sums, int64_t batch, int64_t seq);
-  Ctx context(const GradientSums& sums = {}) { return context(sums, config_.train.seq_len); }
+  Ctx context(const Action& a, const GradientSums& sums = {});  // of a micro-batch of a step or a validation
   void forward(Ctx& ctx, const Action& a, const MicroState& state, Tensor out);
   const Llama::Chunk& chunk(const Action& a) const { return model_.chunks()[static_cast<size_t>(a.chunk)]; }
 
@@ -92,6 +95,7 @@ class Executor {
   std::map<std::pair<int, int>, Flight> flights_;  // by chunk and slot
   Tensor rope_;                                    // (T, E)
   Tensor loss_sum_;                                // (1) f64
+  int64_t step_ = 0;                               // under way, 0: none
 };
 
 }  // namespace hlat

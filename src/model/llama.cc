@@ -69,7 +69,8 @@ void Llama::backward(Ctx& ctx, int chunk, const MicroState& s, Tensor d) const {
   const Chunk& c = chunks_[static_cast<size_t>(chunk)];
   const int64_t rows = ctx.rows();
   for (int64_t i = c.layers.count - 1; i >= 0; --i) {
-    ctx.tape.begin_recompute({s.slot, c.layers.begin + i});
+    ctx.layer = c.layers.begin + i;
+    ctx.tape.begin_recompute({s.slot, ctx.layer});
     c.blocks[static_cast<size_t>(i)].backward(ctx, s.inputs.rows(i * rows, (i + 1) * rows), d);
     ctx.done(c.groups[static_cast<size_t>(i)]);
   }

@@ -1,6 +1,7 @@
 #include "nn/attention.h"
 
-#include <cmath>
+#include "nn/narrow_attention.h"
+#include "nn/output_std.h"
 
 namespace hlat {
 
@@ -14,7 +15,8 @@ void Attention::declare(ParamBuilder& params, const std::string& prefix, const M
                       {rows(0, share.q), rows(model.heads, share.kv), rows(model.heads + model.kv(), share.kv)}, model.init_std);
   params.share(qkv.weight, Axis::kv, SharedGrad::partial, share.q.count * head);  // each holder has its own query heads
   output.declare_rows(params, prefix + ".output", model.hidden, model.heads * head, {share.q.begin * head, share.q.count * head},
-                      model.init_std / std::sqrt(2.0 * static_cast<double>(model.layers)));
+                      output_std(model));
+  qkv.coalesced = model.coalesced;
 }
 
 void Attention::forward(Ctx& ctx, Tensor x, Tensor y) const {
@@ -22,17 +24,29 @@ void Attention::forward(Ctx& ctx, Tensor x, Tensor y) const {
   const TapeOutput packed = ctx.tape.output(BlockOp::qkv, 0, ctx.act(), {s.tokens(), s.qkv_width()});
   if (packed.stale) {
     const Scope scope(ctx.temp());
-    qkv.forward(ctx, ctx.enter(x), packed.tensor);
-    if (ctx.kv == nullptr) ctx.ops.rope(packed.tensor, ctx.rope, s, +1);
+    const Tensor rotated = ctx.wide(packed.tensor);
+    qkv.product_columns(ctx, x, rotated);
+    if (ctx.kv == nullptr) ctx.ops.rope(rotated, ctx.rope, s, +1);
+    ctx.store(packed.tensor, rotated, {.name = "qkv", .columns = qkv.outputs(ctx)});
   }
   const TapeOutput out = ctx.tape.output(BlockOp::attention, 0, ctx.act(), {s.tokens(), s.out_width()});
   if (ctx.kv != nullptr) {
     attend_cached(ctx, packed.tensor, out.tensor);
   } else {
     const TapeOutput lse = ctx.tape.output(BlockOp::attention, 1, ctx.stat(), {s.batch, s.heads, s.seq});
-    if (out.stale) ctx.ops.attention(out.tensor, lse.tensor, packed.tensor, s);
+    if (out.stale) attend(ctx, packed.tensor, out.tensor, lse.tensor);
   }
-  if (y.defined()) output.forward_sum(ctx, out.tensor, y);
+  if (y.defined()) output.forward_sum(ctx, out.tensor, y, "attention output");
+}
+
+void Attention::attend(Ctx& ctx, Tensor packed, Tensor out, Tensor lse) const {
+  const Scope scope(ctx.temp());
+  const Tensor wide = ctx.wide(out);
+  if (ctx.precision().softmax == DType::bf16)
+    narrow_attention(ctx, wide, lse, packed);
+  else
+    ctx.ops.attention(wide, lse, ctx.widened(packed), ctx.attention);
+  ctx.store(out, wide, {.name = "attention", .columns = output.inputs(ctx)});
 }
 
 // Keys and values of all tokens of the pass are in the cache before any query looks there.
@@ -53,10 +67,15 @@ void Attention::backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const {
     dy = ctx.enter(dy);
     output.backward_weight(ctx, out, dy);
     const Tensor dout = ctx.temp({s.tokens(), s.out_width()}, "dattention");
-    output.backward_input(ctx, dy, dout);
-    ctx.ops.attention_bwd(dqkv, dout, out, ctx.tape.at(BlockOp::attention, 1), ctx.tape.at(BlockOp::qkv), s, ctx.rope);
+    output.backward_input(ctx, dy, dout, {.name = "dattention", .columns = output.inputs(ctx)});
+    const Tensor wide = ctx.wide(dqkv), packed = ctx.tape.at(BlockOp::qkv), lse = ctx.tape.at(BlockOp::attention, 1);
+    if (ctx.precision().softmax == DType::bf16)
+      narrow_attention_bwd(ctx, wide, dout, packed);
+    else
+      ctx.ops.attention_bwd(wide, ctx.widened(dout), ctx.widened(out), lse, ctx.widened(packed), s, ctx.rope);
+    ctx.store(dqkv, wide, {.name = "dqkv", .columns = qkv.outputs(ctx)});
   }
-  qkv.backward_column_split(ctx, x, dqkv, dx);
+  qkv.backward_column_split(ctx, x, dqkv, dx, "dattention input");
 }
 
 }  // namespace hlat

@@ -18,6 +18,9 @@ struct Block {
   void forward(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor y /*(rows, D)*/) const;
   // dx = dL/dx given d = dL/dy, in place: d holds dy on entry and dx on return.
   void backward(Ctx& ctx, Tensor x, Tensor d) const;
+
+ private:
+  static void add_residual(Ctx& ctx, Tensor x, Tensor mid);
 };
 
 }  // namespace hlat

@@ -18,17 +18,20 @@ struct Embedding {
     table = params.add_split(std::string(kEmbeddingName), {model.vocab, model.hidden}, 0, {{.global = rows.begin, .count = rows.count}},
                              model.init_std);
   }
+  // Of the terms of a token's sum over ranks all but one are zero: it is exact in any type.
   void forward(Ctx& ctx, Tensor ids /*(N)*/, Tensor x) const {
     const Scope scope(ctx.temp());
-    const Tensor partial = ctx.partial(x);
+    const Tensor partial = ctx.tp.partial(ctx.temp(), x, ctx.tokens());
     ctx.ops.embed(partial, ids, ctx.params.weight(table), first);
     ctx.tp.leave(x, partial);
   }
   // `started`: the gradient already holds this step's sums (earlier micro-batches, or the tied head).
   void backward(Ctx& ctx, Tensor ids, Tensor dx, bool started) const {
-    if (!started) ctx.ops.fill(ctx.params.grad(table), 0);
     const Scope scope(ctx.temp());
-    ctx.ops.embed_bwd(ctx.params.grad(table), ids, ctx.enter(dx), first);
+    const Ctx::GradientPlace grad = ctx.gradient(table, started);
+    if (!grad.adds) ctx.ops.fill(grad.tensor, 0);
+    ctx.ops.embed_bwd(grad.tensor, ids, ctx.enter(dx), first);
+    ctx.add_gradient(table, grad, started);
   }
 };
 

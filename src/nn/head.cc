@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "nn/tp_sum.h"
 #include "param/param_names.h"
 
 namespace hlat {
@@ -19,17 +20,23 @@ void Head::declare(ParamBuilder& params, const ModelConfig& model, const TrainCo
 }
 
 // Adds the losses; what it returns lies in temporary memory of the caller's scope.
-Head::Scores Head::chunk_scores(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum) const {
+Head::Scores Head::chunk_scores(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, int64_t row) const {
   const Scores s = make_scores(ctx, normed.dim(0));
-  output.forward(ctx, normed, s.logits);
+  output.forward(ctx, normed, s.logits, {.name = "logits", .row = row, .columns = output.outputs(ctx)});
   statistics(ctx, s.stats, s.logits, targets);
-  ctx.ops.cross_entropy_finish(loss_sum, s.stats, targets);
+  if (ctx.precision().loss == DType::bf16)
+    ctx.ops.narrow_cross_entropy_finish(loss_sum, s.stats, targets);
+  else
+    ctx.ops.cross_entropy_finish(loss_sum, s.stats, targets);
   return s;
 }
 
 void Head::statistics(Ctx& ctx, Tensor stats, Tensor logits, Tensor targets) const {
   const int64_t n = logits.dim(0), parts = ctx.tp.comm().size();
-  ctx.ops.cross_entropy_partial(stats, logits, targets, first);
+  if (ctx.precision().loss == DType::bf16)
+    ctx.ops.narrow_cross_entropy_partial(stats, logits, targets, first);
+  else
+    ctx.ops.cross_entropy_partial(stats, logits, targets, first);
   if (parts == 1) return;
   const Scope scope(ctx.temp());
   const Tensor all = ctx.temp().alloc(ctx.stat(), {parts * n, 3}, "loss statistics of all ranks");
@@ -38,15 +45,23 @@ void Head::statistics(Ctx& ctx, Tensor stats, Tensor logits, Tensor targets) con
 }
 
 // The logits become their gradient.
-Tensor Head::chunk_gradient(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const {
-  if (ctx.tp.comm().size() > 1) {
-    const Scores s = chunk_scores(ctx, normed, targets, loss_sum);
-    ctx.ops.cross_entropy_bwd(s.logits, s.logits, s.stats, targets, first, scale);
+Tensor Head::chunk_gradient(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, double scale, int64_t row) const {
+  const bool narrow = ctx.precision().loss == DType::bf16;
+  if (ctx.tp.comm().size() == 1 && !ctx.rounds() && !narrow) {
+    const Scores s = make_scores(ctx, normed.dim(0));
+    output.product(ctx, normed, s.logits);
+    ctx.ops.cross_entropy_whole(loss_sum, s.logits, s.stats, targets, scale);
     return s.logits;
   }
-  const Scores s = make_scores(ctx, normed.dim(0));
-  output.forward(ctx, normed, s.logits);
-  ctx.ops.cross_entropy_whole(loss_sum, s.logits, s.stats, targets, scale);
+  const Scores s = chunk_scores(ctx, normed, targets, loss_sum, row);
+  if (narrow) {
+    ctx.ops.narrow_cross_entropy_bwd(s.logits, s.logits, s.stats, targets, first, scale);
+    return s.logits;
+  }
+  const Scope scope(ctx.temp());
+  const Tensor out = ctx.wide(s.logits);
+  ctx.ops.cross_entropy_bwd(out, ctx.widened(s.logits), s.stats, targets, first, scale);
+  ctx.store(s.logits, out, {.name = "dlogits", .row = row, .columns = output.outputs(ctx)});
   return s.logits;
 }
 
@@ -54,39 +69,40 @@ Head::Scores Head::make_scores(Ctx& ctx, int64_t n) const {
   return {ctx.temp({n, vocab}, "logits"), ctx.temp().alloc(ctx.stat(), {n, 3}, "loss statistics")};
 }
 
-// On return normed holds its gradient: this rank's share of it, from its part of the vocabulary.
-void Head::chunk_loss(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const {
+// dnormed, which may be normed, becomes the gradient of normed: this rank's share of it, from its part of the vocabulary.
+void Head::chunk_loss(Ctx& ctx, Tensor normed, Tensor dnormed, Tensor targets, Tensor loss_sum, double scale, int64_t row) const {
   const Scope scope(ctx.temp());
-  const Tensor dlogits = chunk_gradient(ctx, normed, targets, loss_sum, scale);
-  output.backward_weight(ctx, normed, dlogits);
-  output.backward_input(ctx, dlogits, normed);
+  const Tensor dlogits = chunk_gradient(ctx, normed, targets, loss_sum, scale, row);
+  output.backward_weight(ctx, normed, dlogits, row);
+  ctx.ops.matmul(dnormed, dlogits, ctx.params.weight(output.weight), {});
 }
 
 void Head::loss_and_gradient(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum, double scale) const {
   const Scope scope(ctx.temp());
   const Tensor normed = ctx.temp(x.shape, "head norm");
   const Tensor rstd = ctx.temp().alloc(ctx.stat(), {x.dim(0)}, "head rstd");
-  norm.forward(ctx, x, normed, rstd);
+  norm.forward(ctx, x, normed, rstd, ctx.residual("head norm"));
   const bool accumulated = ctx.accumulate;
   {
     const Scope inner(ctx.temp());
     const Tensor full = ctx.enter(normed);
+    TpSum sum(ctx, normed, full);
     for (int64_t begin = 0; begin < full.dim(0); begin += chunk) {
       const int64_t end = std::min(begin + chunk, full.dim(0));
       ctx.accumulate = accumulated || begin > 0;
-      chunk_loss(ctx, full.rows(begin, end), targets.rows(begin, end), loss_sum, scale);
+      chunk_loss(ctx, full.rows(begin, end), sum.partial().rows(begin, end), targets.rows(begin, end), loss_sum, scale, begin);
     }
-    ctx.tp.leave(normed, full);
+    sum.finish(ctx.residual("dhead norm"));
   }
   ctx.accumulate = accumulated;
-  norm.backward(ctx, x, rstd, normed, normed, false, accumulated);
+  norm.backward(ctx, x, rstd, normed, normed, false, accumulated, ctx.residual("dhead"));
   ctx.ops.cast(x, normed);
 }
 
 Tensor Head::normalized(Ctx& ctx, Tensor x) const {
   const Tensor normed = ctx.temp(x.shape, "head norm");
   const Tensor rstd = ctx.temp().alloc(ctx.stat(), {x.dim(0)}, "head rstd");
-  norm.forward(ctx, x, normed, rstd);
+  norm.forward(ctx, x, normed, rstd, ctx.residual("head norm"));
   return ctx.enter(normed);
 }
 
@@ -96,13 +112,13 @@ void Head::loss(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum) const {
   for (int64_t begin = 0; begin < full.dim(0); begin += chunk) {
     const Scope inner(ctx.temp());
     const int64_t end = std::min(begin + chunk, full.dim(0));
-    chunk_scores(ctx, full.rows(begin, end), targets.rows(begin, end), loss_sum);
+    chunk_scores(ctx, full.rows(begin, end), targets.rows(begin, end), loss_sum, begin);
   }
 }
 
 Tensor Head::logits(Ctx& ctx, Tensor normed) const {
   const Tensor own = ctx.temp({normed.dim(0), vocab}, "logits");
-  output.forward(ctx, normed, own);
+  output.product(ctx, normed, own);
   return own;
 }
 
@@ -115,7 +131,7 @@ void Head::each_logits(Ctx& ctx, Tensor x, Tensor asked, const UseLogits& use) c
     const int64_t n = std::min(chunk, asked.dim(0) - begin);
     const Tensor rows = ctx.temp({n, x.dim(1)}, "asked rows"), normed = ctx.temp({n, x.dim(1)}, "head norm");
     ctx.ops.embed(rows, asked.rows(begin, begin + n), all, 0);
-    norm.forward(ctx, rows, normed, ctx.temp().alloc(ctx.stat(), {n}, "head rstd"));
+    norm.forward(ctx, rows, normed, ctx.temp().alloc(ctx.stat(), {n}, "head rstd"), ctx.residual("head norm"));
     use(begin, logits(ctx, normed));
   }
 }

@@ -1,6 +1,6 @@
 #include "nn/mlp.h"
 
-#include <cmath>
+#include "nn/output_std.h"
 
 namespace hlat {
 
@@ -9,19 +9,26 @@ void Mlp::declare(ParamBuilder& params, const std::string& prefix, const ModelCo
   ffn = share.count;
   gate_up.declare_columns(params, prefix + ".gate_up", 2 * model.ffn, model.hidden,
                           {{.global = share.begin, .count = ffn}, {.global = model.ffn + share.begin, .count = ffn}}, model.init_std);
-  down.declare_rows(params, prefix + ".down", model.hidden, model.ffn, share,
-                    model.init_std / std::sqrt(2.0 * static_cast<double>(model.layers)));
+  down.declare_rows(params, prefix + ".down", model.hidden, model.ffn, share, output_std(model));
+  gate_up.coalesced = model.coalesced;
 }
 
 void Mlp::forward(Ctx& ctx, Tensor x, Tensor residual, Tensor y) const {
   const TapeOutput gu = ctx.tape.output(BlockOp::gate_up, 0, ctx.act(), {ctx.tokens(), 2 * ffn});
   if (gu.stale) {
     const Scope scope(ctx.temp());
-    gate_up.forward(ctx, ctx.enter(x), gu.tensor);
+    const Tensor out = ctx.wide(gu.tensor);
+    gate_up.product_columns(ctx, x, out);
+    ctx.store(gu.tensor, out, {.name = "gate_up", .columns = gate_up.outputs(ctx)});
   }
   const TapeOutput product = ctx.tape.output(BlockOp::swiglu, 0, ctx.act(), {ctx.tokens(), ffn});
-  if (product.stale) ctx.ops.swiglu(product.tensor, gu.tensor);
-  if (y.defined()) down.forward_add(ctx, product.tensor, residual, y);
+  if (product.stale) {
+    const Scope scope(ctx.temp());
+    const Tensor out = ctx.wide(product.tensor);
+    ctx.ops.swiglu(out, ctx.widened(gu.tensor));
+    ctx.store(product.tensor, out, {.name = "swiglu", .columns = down.inputs(ctx)});
+  }
+  if (y.defined()) down.forward_add(ctx, product.tensor, residual, y, "mlp");
 }
 
 void Mlp::backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const {
@@ -32,10 +39,12 @@ void Mlp::backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const {
     dy = ctx.enter(dy);
     down.backward_weight(ctx, ctx.tape.at(BlockOp::swiglu), dy);
     const Tensor dproduct = ctx.temp({ctx.tokens(), ffn}, "dswiglu");
-    down.backward_input(ctx, dy, dproduct);
-    ctx.ops.swiglu_bwd(dgu, dproduct, ctx.tape.at(BlockOp::gate_up));
+    down.backward_input(ctx, dy, dproduct, {.name = "dswiglu", .columns = down.inputs(ctx)});
+    const Tensor out = ctx.wide(dgu);
+    ctx.ops.swiglu_bwd(out, ctx.widened(dproduct), ctx.widened(ctx.tape.at(BlockOp::gate_up)));
+    ctx.store(dgu, out, {.name = "dgate_up", .columns = gate_up.outputs(ctx)});
   }
-  gate_up.backward_column_split(ctx, x, dgu, dx);
+  gate_up.backward_column_split(ctx, x, dgu, dx, "dmlp input");
 }
 
 }  // namespace hlat

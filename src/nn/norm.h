@@ -11,12 +11,9 @@ struct Norm {
   void declare(ParamBuilder& params, const std::string& name, int64_t width, bool decay) {
     weight = params.add_replicated(name, {width}, decay);
   }
-  void forward(Ctx& ctx, Tensor x, Tensor y, Tensor rstd) const { ctx.ops.rmsnorm(y, rstd, x, ctx.params.weight(weight), ctx.norm_eps); }
+  void forward(Ctx& ctx, Tensor x, Tensor y, Tensor rstd, const StorePlace& place) const;
   // dx = or dx += ; dx may alias dy when it does not add.
-  void backward(Ctx& ctx, Tensor x, Tensor rstd, Tensor dy, Tensor dx, bool add_dx, bool accumulate) const {
-    ctx.ops.rmsnorm_bwd(dx, ctx.params.grad(weight), dy, x, ctx.params.weight(weight), rstd,
-                        {.add_dx = add_dx, .accumulate_dw = accumulate});
-  }
+  void backward(Ctx& ctx, Tensor x, Tensor rstd, Tensor dy, Tensor dx, bool add_dx, bool accumulate, const StorePlace& place) const;
 };
 
 }  // namespace hlat

@@ -35,8 +35,9 @@ enum class OpKind : uint8_t {
   clip_scale,
   adamw,
   checksum,
+  softmax,
 };
-inline constexpr int kOpKinds = 25;
+inline constexpr int kOpKinds = 26;
 
 std::string_view name_of(OpKind k);
 

@@ -93,7 +93,7 @@ struct AdamwTensors {
 
 struct AdamwScalars {
   float beta1 = 0.9f, beta2 = 0.95f, eps = 1e-8f, weight_decay = 0;
-  Rounding rounding = Rounding::nearest;
+  Rounding round_weights = Rounding::nearest, round_moments = Rounding::nearest;
   uint64_t seed = 0, stream = 0;  // noise: keyed by (seed, stream, step number, element); see NoiseKey
   ElementMap map = {};            // where the elements of the tensors lie in the global tensor
 };
@@ -196,6 +196,21 @@ class Ops {
   // mix is one-to-one, so a change in one word is always seen. The order of the sum does not matter.
   void checksum(Tensor out /*(2) i32*/, Tensor x);
 
+  // Plain forms of ops whose fused ones compute in f32, for precision policies outside the presets. Tensors are bf16 (f64 in the reference
+  // backend, which rounds nothing). A `narrow` op rounds to the nearest bf16 after every arithmetic step; sums are kept in f32 and rounded
+  // once.
+  // Row t of p is the softmax of scale * scores[t, 0 .. t], then zeros; lse[t] the log-sum-exp. p may be scores.
+  void narrow_softmax(Tensor p /*(T, T)*/, Tensor lse /*(T)*/, Tensor scores /*(T, T)*/, double scale);
+  // dscores = scale * p * (dp - sum over the row of p * dp); dscores may be dp.
+  void narrow_softmax_bwd(Tensor dscores /*(T, T)*/, Tensor dp, Tensor p, double scale);
+  void narrow_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps);
+  void narrow_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args);
+  void narrow_cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first);
+  void narrow_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets);
+  void narrow_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale);
+  // dst = src, rounded stochastically; rows of both may be strided. Element (n, c) has the noise of map.global(n * C + c).
+  void round_rows(Tensor dst /*(N, C) bf16*/, Tensor src /*(N, C) f32*/, NoiseKey key, ElementMap map);
+
   const Cost& cost() const { return cost_; }
   void reset_cost() {
     cost_ = {};
@@ -260,6 +275,15 @@ class Ops {
   virtual void do_clip_scale(Tensor scale, Tensor sq, double max_norm) = 0;
   virtual void do_adamw(std::span<const AdamwItem> items, Tensor scratch) = 0;
   virtual void do_checksum(Tensor out, Tensor x, Tensor scratch) = 0;
+  virtual void do_narrow_softmax(Tensor p, Tensor lse, Tensor scores, double scale) = 0;
+  virtual void do_narrow_softmax_bwd(Tensor dscores, Tensor dp, Tensor p, double scale) = 0;
+  virtual void do_narrow_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) = 0;
+  virtual void do_narrow_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args,
+                                     Tensor scratch) = 0;
+  virtual void do_narrow_cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) = 0;
+  virtual void do_narrow_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) = 0;
+  virtual void do_narrow_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) = 0;
+  virtual void do_round_rows(Tensor dst, Tensor src, NoiseKey key, const ElementMap& map) = 0;
 
  private:
   // The time of one op, still to be added to the op's seconds.

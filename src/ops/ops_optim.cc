@@ -108,7 +108,8 @@ bool alike(const AdamwItem& a, const AdamwItem& b) {
   const AdamwScalars &s = a.scalars, &t = b.scalars;
   return x.weight.dtype == y.weight.dtype && x.master.defined() == y.master.defined() && x.m.dtype == y.m.dtype &&
          x.grad.dtype == y.grad.dtype && x.scale.data == y.scale.data && x.step.data == y.step.data && s.beta1 == t.beta1 &&
-         s.beta2 == t.beta2 && s.eps == t.eps && s.rounding == t.rounding && s.seed == t.seed;
+         s.beta2 == t.beta2 && s.eps == t.eps && s.round_weights == t.round_weights && s.round_moments == t.round_moments &&
+         s.seed == t.seed;
 }
 
 }  // namespace

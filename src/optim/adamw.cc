@@ -17,6 +17,7 @@ void AdamW::measure(Ops& ops, const ParamStore& params, const OptimScalars& s, T
 AdamwItem AdamW::item(const ParamStore& params, const OptimScalars& s, int64_t unit) const {
   const UpdateUnit& u = params.units()[static_cast<size_t>(unit)];
   const ParamSpec& spec = params.spec(u.param);
+  const Precision& p = params.precision();
   AdamwTensors tensors = u.tensors;
   tensors.scale = s.scale;
   tensors.step = s.step;
@@ -25,9 +26,10 @@ AdamwItem AdamW::item(const ParamStore& params, const OptimScalars& s, int64_t u
                              .beta2 = static_cast<float>(config_.beta2),
                              .eps = static_cast<float>(config_.eps),
                              .weight_decay = spec.decay ? static_cast<float>(config_.weight_decay) : 0.0f,
-                             .rounding = params.precision().stochastic ? Rounding::stochastic : Rounding::nearest,
+                             .round_weights = p.weights,
+                             .round_moments = p.moments,
                              .seed = seed_,
-                             .stream = hash_name(spec.name),
+                             .stream = noise_stream(p, spec.name, rank_),
                              .map = u.map};
   return {tensors, scalars};
 }

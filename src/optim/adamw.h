@@ -17,7 +17,8 @@ struct OptimScalars {
 
 class AdamW {
  public:
-  AdamW(const OptimConfig& config, uint64_t seed) : config_(config), seed_(seed) {}
+  // rank: whose noise it is, where noise is not keyed.
+  AdamW(const OptimConfig& config, uint64_t seed, int rank) : config_(config), seed_(seed), rank_(rank) {}
 
   // Before the update of a step: its learning rate and number, 1 for the first, go to the device.
   void begin_step(Device& device, const OptimScalars& s, double lr, int64_t step) const;
@@ -33,6 +34,7 @@ class AdamW {
 
   OptimConfig config_;
   uint64_t seed_;
+  int rank_;
 };
 
 }  // namespace hlat

@@ -21,6 +21,9 @@ class TpRegion {
   // Tokens this rank holds between regions.
   int64_t rows(int64_t tokens) const { return sequence_ ? part_of(tokens, comm_->rank(), comm_->size()).count : tokens; }
 
+  int64_t first_row(int64_t tokens) const { return sequence_ ? part_of(tokens, comm_->rank(), comm_->size()).begin : 0; }
+  bool sequence() const { return sequence_; }
+
   // All tokens of x: x itself, or gathered into temp.
   Tensor enter(Region& temp, Tensor x, int64_t tokens) const;
   // Where the partial products that add up to y go: y itself, or room for all tokens in temp.

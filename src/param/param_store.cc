@@ -13,20 +13,6 @@ int64_t padded(int64_t n) { return (n + kGrain - 1) / kGrain * kGrain; }
 
 }  // namespace
 
-Precision precision_of(PrecisionKind k) {
-  using enum DType;
-  switch (k) {
-    case PrecisionKind::fp32: return {};
-    case PrecisionKind::mixed: return {.compute = bf16, .weight = bf16, .master = true, .moment = f32, .grad = f32, .stochastic = false};
-    case PrecisionKind::mixed_sr: return {.compute = bf16, .weight = bf16, .master = true, .moment = f32, .grad = f32, .stochastic = true};
-    case PrecisionKind::bf16_sr:
-      return {.compute = bf16, .weight = bf16, .master = false, .moment = bf16, .grad = bf16, .stochastic = true};
-    case PrecisionKind::bf16: return {.compute = bf16, .weight = bf16, .master = false, .moment = bf16, .grad = bf16, .stochastic = false};
-  }
-  HLAT_CHECK(false, "precision kind {}", static_cast<int>(k));
-  return {};
-}
-
 ParamStore::ParamStore(std::vector<ParamSpec> specs, const Precision& precision, Memory& memory, const Sharding& sharding, ParamUse use)
     : specs_(std::move(specs)), precision_(precision), weight_(specs_.size()), grad_(specs_.size()), offset_(specs_.size()) {
   plan_buckets(sharding.bucket_bytes);
@@ -106,7 +92,8 @@ void ParamStore::make_units() {
                                      .scale = {},
                                      .step = {},
                                      .weight_sq = {}};
-          units_.push_back({.param = id, .tensors = tensors, .map = run.map, .bucket = static_cast<int>(i), .counted = counted});
+          units_.push_back(
+              {.param = id, .tensors = tensors, .map = run.map, .bucket = static_cast<int>(i), .begin = x, .counted = counted});
         }
       };
       add(0, spec(id).counted(), true);

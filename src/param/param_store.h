@@ -8,24 +8,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "config/policy.h"
 #include "ops/ops.h"
 #include "param/param_spec.h"
+#include "param/precision.h"
 #include "tensor/region.h"
 
 namespace hlat {
-
-// A precision policy as data: what is stored in which type. Sums inside an op are always f32 or better.
-struct Precision {
-  DType compute = DType::f32;  // activations
-  DType weight = DType::f32;
-  bool master = false;  // an f32 copy of the weights lives with the optimizer
-  DType moment = DType::f32;
-  DType grad = DType::f32;  // accumulation over micro-batches, and its reduction over ranks
-  bool stochastic = false;  // rounding of weight and moment stores
-};
-
-Precision precision_of(PrecisionKind k);
 
 struct Sharding {
   int shards = 1;
@@ -49,6 +37,7 @@ struct UpdateUnit {
   AdamwTensors tensors;  // scale, step and weight_sq are filled in by the optimizer
   ElementMap map;
   int bucket = 0;
+  int64_t begin = 0;    // of its first element in the bucket
   bool counted = true;  // in global norms
 };
 

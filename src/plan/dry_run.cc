@@ -31,7 +31,7 @@ void run_step(const Mesh& mesh, PlacedModel& model, StepTrace* trace) {
 RankPlan dry_run(const Config& config, const PlanTarget& target, int rank, StepTrace* trace) {
   const Mesh mesh(config, rank, [&](const AxisGroup& g) { return std::make_unique<NullComm>(g.rank, g.size, g.name, target.transport); });
   NullBackend backend(target.scratch_model);
-  PlacedModel model(config, precision_of(config.train.precision), mesh, backend, nullptr, target.use);
+  PlacedModel model(config, precision_of(config), mesh, backend, nullptr, target.use);
   RankPlan plan;
   plan.use = target.use;
   const bool trains = target.use == ParamUse::training;

@@ -23,7 +23,7 @@ std::string_view family_of(OpKind kind) {
 }  // namespace
 
 ClockLayout layout_of(const Config& config) {
-  ClockLayout l{.shape = mesh_shape(config.parallel), .compute = precision_of(config.train.precision).compute};
+  ClockLayout l{.shape = mesh_shape(config.parallel), .compute = precision_of(config).compute};
   l.threads = static_cast<int>(config.device.threads);
   for (int rank = 0; rank < l.shape.tp; ++rank)
     l.kv_ranks =

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "config/precision_row.h"
 #include "model/kv_passes.h"
 #include "parallel/mesh.h"
 #include "plan/save_plan.h"
@@ -125,9 +126,9 @@ std::string plan_table(const Config& config, const std::vector<RankPlan>& stages
                               config.model.layers, config.model.hidden, plan.tokens);
   s += plan.use == ParamUse::training
            ? fmt::format("step ({} x {}, micro-batch {}), precision {}, recompute {}\n", config.train.global_batch, config.train.seq_len,
-                         config.train.micro_batch, name_of(config.train.precision), config.train.recompute.str())
+                         config.train.micro_batch, precision_words(config), config.train.recompute.str())
            : fmt::format("pass of an evaluation (micro-batches of {} x {}), precision {}, weights alone\n", config.train.micro_batch,
-                         config.train.seq_len, name_of(config.train.precision));
+                         config.train.seq_len, precision_words(config));
   if (plan.mesh.ranks() > 1) s += mesh_text(config) + "\n";
   s += "\n";
   if (stages.size() > 1) s += stage_table(stages);
@@ -191,7 +192,7 @@ nlohmann::ordered_json plan_json(const Config& config, const std::vector<RankPla
   nlohmann::ordered_json j;
   j["parameters"] = plan.parameters;
   j["tokens_per_step"] = plan.tokens;
-  j["precision"] = name_of(config.train.precision);
+  j["precision"] = precision_words(config);
   j["recompute"] = config.train.recompute.str();
   j["micro_batch"] = config.train.micro_batch;
   j["use"] = plan.use == ParamUse::training ? "training" : "evaluation";

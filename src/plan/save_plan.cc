@@ -22,7 +22,7 @@ SavePlan save_plan(const Config& config, const RankPlan& plan, const Fit& fit) {
   s.saves = plan.use == ParamUse::training && saves_anything(c);
   if (!s.saves) return s;
   const auto parameters = static_cast<uint64_t>(plan.parameters);
-  s.bytes = parameters * element_bytes(precision_of(config.train.precision));
+  s.bytes = parameters * element_bytes(precision_of(config));
   s.kept_bytes = static_cast<uint64_t>(c.keep + 1) * s.bytes;
   if (c.weights_every_tokens > 0) s.weights_bytes = parameters * size_of(DType::bf16);
   constexpr double kMinutesOfADay = 24 * 60;

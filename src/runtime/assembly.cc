@@ -26,7 +26,7 @@ void Assembly::connect(const DeviceComm::WrapComm& wrap) {
 PlacedModel& Assembly::build(const DeviceComm::WrapComm& wrap) {
   HLAT_CHECK(!model_, "a rank is built once");
   if (!mesh_) connect(wrap);
-  return model_.emplace(config_, precision_of(config_.train.precision), *mesh_, backend_, &plan_.memory, use_);
+  return model_.emplace(config_, precision_of(config_), *mesh_, backend_, &plan_.memory, use_);
 }
 
 std::string Assembly::describe() const {

@@ -47,7 +47,9 @@ Config evaluation_config(const CheckpointIndex& index, const std::vector<std::st
   base.eval.cache_tokens = 0;
   base.train.micro_batch = 0;
   base.train.recompute = {};
-  base.train.precision = precision_for(index, saved.train.precision, index.find_record(kImportRecord) != nullptr);
+  const bool imported = index.find_record(kImportRecord) != nullptr;
+  base.train.precision = precision_for(index, saved.train.precision, imported);
+  if (imported) base.precision = {};
   if (max_length > 0) base.train.seq_len = max_length;
   // The batch follows from the mesh; data is not read.
   Config config = override_config(std::move(base), overrides, {"train.global_batch", "data.validate_rows"}).config;

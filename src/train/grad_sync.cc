@@ -4,8 +4,29 @@
 
 namespace hlat {
 
-GradSync::GradSync(const ParamStore& params, const Mesh& mesh, bool zero1)
-    : params_(params), mesh_(mesh), zero1_(zero1), groups_in_(params.buckets().size()), queue_(mesh.along(Axis::dp)) {
+namespace {
+
+// The type in which buckets are summed over dp. What is rounded stochastically afterwards is summed in f32.
+DType sum_type(const Precision& p) {
+  if (p.grad == DType::f64) return p.grad;
+  return p.grad == DType::bf16 && p.gradients == Rounding::stochastic ? DType::f32 : p.dp_sum;
+}
+
+}  // namespace
+
+GradSync::GradSync(const ParamStore& params, const Mesh& mesh, bool zero1, uint64_t seed, Ops& ops, Region& region)
+    : params_(params),
+      mesh_(mesh),
+      zero1_(zero1),
+      groups_in_(params.buckets().size()),
+      seed_(seed),
+      ops_(ops),
+      queue_(mesh.along(Axis::dp)) {
+  const DType type = sum_type(params.precision());
+  int64_t most = 0;
+  for (const Bucket& b : params.buckets()) most = std::max(most, b.grad.numel());
+  if (type != params.precision().grad && mesh.along(Axis::dp).size() > 1)
+    converted_ = region.alloc(type, {most}, "gradients that are summed");
   int groups = 0;
   for (ParamId id = 0; id < params.size(); ++id) groups = std::max(groups, params.spec(id).group + 1);
   members_.resize(static_cast<size_t>(groups));
@@ -20,7 +41,8 @@ GradSync::GradSync(const ParamStore& params, const Mesh& mesh, bool zero1)
     }
 }
 
-void GradSync::begin_step(const Health* health) {
+void GradSync::begin_step(int64_t step, const Health* health) {
+  step_ = step;
   pending_ = groups_in_;
   health_ = health;
 }
@@ -51,6 +73,7 @@ void GradSync::reduce(size_t bucket) {
   if (health_ != nullptr) health_->before_reduction(bucket);
   if (faults_ != nullptr) faults_->sums(bucket);
   if (mesh_.along(Axis::dp).size() == 1) return;
+  if (converted_.defined()) return reduce_converted(bucket);
   const Bucket& b = params_.buckets()[bucket];
   queue_.submit([grad = b.grad, own = b.own, zero1 = zero1_](Comm& dp) {
     if (zero1)
@@ -58,6 +81,29 @@ void GradSync::reduce(size_t bucket) {
     else
       dp.all_reduce(grad);
   });
+}
+
+// What comes back is what this rank updates; the rest of its gradients is read by nobody.
+void GradSync::reduce_converted(size_t bucket) {
+  const Bucket& b = params_.buckets()[bucket];
+  const Tensor sums = converted_.rows(0, b.grad.numel());
+  ops_.cast(sums, b.grad);
+  queue_.submit([sums, own = b.own, zero1 = zero1_](Comm& dp) {
+    if (zero1)
+      dp.reduce_scatter(sums.rows(own.begin, own.end()), sums);
+    else
+      dp.all_reduce(sums);
+  });
+  queue_.wait_all();
+  const Precision& p = params_.precision();
+  for (const UpdateUnit& u : params_.units()) {
+    if (u.bucket != static_cast<int>(bucket)) continue;
+    const NoiseKey key{.seed = seed_,
+                       .stream = noise_stream(p, params_.spec(u.param).name + " gradient sum", rank_of(mesh_.coord(), mesh_.shape())),
+                       .purpose = Noise::cast,
+                       .step = static_cast<uint32_t>(step_)};
+    ops_.cast(u.tensors.grad, sums.rows(u.begin, u.begin + u.tensors.grad.numel()), p.gradients, key, u.map);
+  }
 }
 
 void GradSync::finish() {

@@ -9,7 +9,7 @@ constexpr size_t kPackedBytes = 256 << 10;  // larger rows have a message of the
 }  // namespace
 
 SharedWeights::SharedWeights(const ParamStore& params, const Mesh& mesh, Ops& ops, Region& io) : ops_(ops) {
-  if (mesh.sums_agree(Axis::dp)) return;
+  if (mesh.sums_agree(Axis::dp) || !params.precision().keyed_noise) return;  // noise of their own is meant to part them
   for (int i = 0; i < kAxes; ++i) {
     const auto axis = static_cast<Axis>(i);
     Handout h{.comm = mesh.along(axis), .large = {}, .small = {}, .packed = {}};

@@ -2,7 +2,7 @@
 // for each holder: where groups may sum in different orders (Mesh::sums_agree), equal terms give sums that differ in their last bits. So
 // after the update the first holder's rows are handed to the others, axis by axis: its weights are the weights, and the optimizer state
 // that the other holders keep of those rows is never seen. Small rows are packed, so that one message per axis carries all norms.
-// Where groups agree nothing is allocated, computed or sent.
+// Where groups agree, and where ranks round with noise of their own to show how they drift, nothing is allocated, computed or sent.
 #pragma once
 
 #include <vector>

@@ -28,8 +28,8 @@ TrainStep::TrainStep(Executor& executor)
       micros_(micros_of(config_, mesh_)),
       loss_scale_(1.0 / static_cast<double>(config_.train.global_batch * config_.train.seq_len)),
       schedule_(make_schedule(mesh_.coord().pp, mesh_.shape().pp, static_cast<int>(micros_), static_cast<int>(config_.parallel.chunks))),
-      optimizer_(config_.optim, config_.run.seed),
-      sync_(params_, mesh_, config_.parallel.zero1),
+      optimizer_(config_.optim, config_.run.seed, rank_of(mesh_.coord(), mesh_.shape())),
+      sync_(params_, mesh_, config_.parallel.zero1, config_.run.seed, ops_, executor.memory()[Purpose::comm]),
       shared_weights_(params_, mesh_, ops_, executor.memory()[Purpose::io]),
       health_(params_, mesh_, config_.parallel.zero1, config_.parallel.health_every, ops_, device_, executor.memory()[Purpose::io]),
       light_(mesh_, params_.precision().compute, config_.parallel.health_every, ops_, device_, executor.memory()),
@@ -105,7 +105,8 @@ void TrainStep::run_schedule(BatchSource* source, StepResult& result) {
 // kernels. False: nothing was done, because the device records nothing or every op is timed.
 bool TrainStep::run_graphs(BatchSource* source, StepResult& result) {
   const bool single = mesh_.shape().ranks() == 1 && executor_.chunks().size() == 1;
-  if (!config_.device.graphs || !single || !ran_ || ops_.timing()) return false;
+  // A recording has the step's number, which keys noise, in it for good.
+  if (!config_.device.graphs || !single || !ran_ || ops_.timing() || params_.precision().noisy_passes()) return false;
   for (int micro = 0; micro < static_cast<int>(micros_); ++micro) {
     const GradientSums sums{.accumulate = micro > 0};
     const Action a{.kind = ActionKind::forward, .micro = micro};
@@ -132,8 +133,10 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   ops_.fill(executor_.loss_sum(), 0);
   optimizer_.begin_step(device_, scalars_, lr, step);
   result.checked = check && health_.due(step);
-  sync_.begin_step(result.checked ? &health_ : nullptr);
+  sync_.begin_step(step, result.checked ? &health_ : nullptr);
+  executor_.set_step(step);
   if (!run_graphs(source, result)) run_schedule(source, result);
+  executor_.set_step(0);
   now(FlightAction::reduce);
   sync_.finish();
   if (result.checked) now(FlightAction::compare);

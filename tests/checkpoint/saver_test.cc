@@ -46,7 +46,7 @@ std::vector<SavedTensor> tensors_of(const Config& given, CheckpointContent conte
   const Config config = with_one_rank(given);
   const Mesh mesh = one_rank(config);
   NullBackend backend(nullptr);
-  PlacedModel model(config, precision_of(config.train.precision), mesh, backend, nullptr, ParamUse::training);
+  PlacedModel model(config, precision_of(config), mesh, backend, nullptr, ParamUse::training);
   return tensors_of(model.executor().params(), content);
 }
 

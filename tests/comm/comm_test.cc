@@ -9,7 +9,7 @@
 #include "comm/null_comm.h"
 #include "comm/self_comm.h"
 #include "comm/sum.h"
-#include "support/columns.h"
+#include "tensor/columns.h"
 #include "support/comm_checks.h"
 #include "support/host_memory.h"
 #include "support/message_of.h"

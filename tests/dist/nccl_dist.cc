@@ -93,7 +93,7 @@ LayoutResult train(const Layout& layout, CudaBackend& backend, NcclRank* nccl) {
   const auto scratch = backend.make_ops(measuring);
   const RankPlan plan =
       dry_run(config, {.scratch_model = scratch.get(), .transport = nccl != nullptr ? Transport::nccl : Transport::staged}, world->rank());
-  PlacedModel model(config, precision_of(config.train.precision), mesh, backend, &plan.memory, ParamUse::training);
+  PlacedModel model(config, precision_of(config), mesh, backend, &plan.memory, ParamUse::training);
   train_rank(2, plan, model, {}, result, mutex);
   return result;
 }

@@ -124,6 +124,7 @@ const Table& conformance_table() {
     add_cache_rows(t);
     add_loss_rows(t);
     add_optim_rows(t);
+    add_narrow_rows(t);
     return t;
   }();
   return table;

@@ -24,7 +24,7 @@
 
 #include "ops/ops.h"
 #include "ops/ref_ops.h"
-#include "support/columns.h"
+#include "tensor/columns.h"
 #include "support/host_memory.h"
 
 namespace hlat {
@@ -96,6 +96,7 @@ class Lab {
   void adopt(const Twin& t);
 
   const std::string& backend() const { return backend_.name; }
+  void sync() const { backend_.sync(); }
   HostMemory& memory() { return memory_; }
   Ops& ops() { return *ops_; }
 
@@ -125,5 +126,6 @@ void add_attention_rows(Table& table);  // attention
 void add_cache_rows(Table& table);      // cache_append, cache_attention
 void add_loss_rows(Table& table);       // cross-entropy, argmax, sums, checksum
 void add_optim_rows(Table& table);      // adamw
+void add_narrow_rows(Table& table);     // plain ops that round after every step
 
 }  // namespace hlat

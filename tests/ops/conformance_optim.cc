@@ -95,7 +95,8 @@ void expect_stochastic(const char* what, const Twin& t, const std::vector<double
 void expect_stored(Lab& lab, const char* what, const Twin& t, const std::vector<double>& units, const AdamwCase& c, Noise purpose) {
   const AdamwScalars& s = c.scalars;
   const NoiseKey key{s.seed, s.stream, purpose, static_cast<uint32_t>(c.step)};
-  if (t.test.dtype == DType::bf16 && s.rounding == Rounding::stochastic) {
+  const Rounding rounding = purpose == Noise::round_weight ? s.round_weights : s.round_moments;
+  if (t.test.dtype == DType::bf16 && rounding == Rounding::stochastic) {
     expect_stochastic(what, t, units, key, s.map);
   } else {
     lab.expect(what, t, {.units = 1, .magnitude = units});
@@ -108,7 +109,8 @@ void expect_rounded_master(const AdamwTwins& t, const AdamwCase& c) {
   const NoiseKey key{s.seed, s.stream, Noise::round_weight, static_cast<uint32_t>(c.step)};
   for (int64_t i = 0; i < t.weight.test.numel(); ++i) {
     const float master = t.master.test.as<float>()[i];
-    const bf16 expected = s.rounding == Rounding::nearest ? to_bf16(master) : to_bf16_stochastic(master, noise_at(key, s.map.global(i)));
+    const bf16 expected =
+        s.round_weights == Rounding::nearest ? to_bf16(master) : to_bf16_stochastic(master, noise_at(key, s.map.global(i)));
     EXPECT_EQ(t.weight.test.as<bf16>()[i].bits, expected.bits) << "weight " << i << " of master " << master;
   }
 }
@@ -153,7 +155,7 @@ const std::vector<Variant> kVariants = {
 
 void add_optim_rows(Table& table) {
   for (const Variant& variant : kVariants) {
-    for (int bits = 0; bits < 16; ++bits) {
+    for (int bits = 0; bits < 32; ++bits) {
       AdamwCase c{.moment = (bits & 1) ? DType::bf16 : DType::f32,
                   .grad = (bits & 2) ? DType::bf16 : DType::f32,
                   .master = (bits & 4) != 0,
@@ -162,13 +164,15 @@ void add_optim_rows(Table& table) {
                   .step = variant.step,
                   .scalars = variant.scalars,
                   .scale = variant.scale};
-      c.scalars.rounding = (bits & 8) ? Rounding::stochastic : Rounding::nearest;
-      table.push_back({"adamw",
-                       fmt::format("{}: moments {}, grad {}{}{}", variant.name, name_of(c.moment), name_of(c.grad),
-                                   c.master ? ", master" : "", (bits & 8) ? ", stochastic" : ""),
-                       [c](Lab& lab) {
-                         if (!c.master || lab.dtype() == DType::bf16) adamw(lab, c);
-                       }});
+      c.scalars.round_weights = (bits & 8) ? Rounding::stochastic : Rounding::nearest;
+      c.scalars.round_moments = (bits & 16) ? Rounding::stochastic : Rounding::nearest;
+      table.push_back(
+          {"adamw",
+           fmt::format("{}: moments {}, grad {}{}{}{}", variant.name, name_of(c.moment), name_of(c.grad), c.master ? ", master" : "",
+                       (bits & 8) ? ", stochastic weights" : "", (bits & 16) ? ", stochastic moments" : ""),
+           [c](Lab& lab) {
+             if (!c.master || lab.dtype() == DType::bf16) adamw(lab, c);
+           }});
     }
   }
 }

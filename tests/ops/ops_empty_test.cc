@@ -2,7 +2,7 @@
 // must write (sums of nothing) is zero. On the null backend, the reference and every backend of this machine.
 #include <cmath>
 
-#include "support/columns.h"
+#include "tensor/columns.h"
 #include "support/ops_fixture.h"
 
 namespace hlat {
@@ -83,7 +83,7 @@ void sums_of_nothing(
   ops.sum(narrow, t({0}));
   ops.sum_squares(squares, t({0, 7}));
   adamw(ops, {t({0}), {}, t({0}), t({0}), t({0}), memory.zeros(stat, {1}), memory.zeros(DType::f64, {kAdamwStep}), weight_sq},
-        {.rounding = Rounding::stochastic});
+        {.round_weights = Rounding::stochastic, .round_moments = Rounding::stochastic});
   sync();
   EXPECT_TRUE(zero(sum) && zero(narrow) && zero(squares) && zero(weight_sq));
   const Tensor mark = memory.from(DType::i32, {2}, {5, 5});

@@ -6,7 +6,7 @@
 
 #include "backend/null/null_ops.h"
 #include "support/adamw_call.h"
-#include "support/columns.h"
+#include "tensor/columns.h"
 
 namespace hlat {
 namespace {

@@ -188,7 +188,7 @@ TEST_P(OpsProperty, BadGradientsChangeNothing) {
                          .step = adamw_step(1, 1),
                          .weight_sq = squares};
     const Tensor w = memory_.copy(dtype, t.weight), m = memory_.copy(dtype, t.m), v = memory_.copy(dtype, t.v);
-    run([&](Ops& ops) { adamw(ops, t, {.rounding = Rounding::stochastic}); });
+    run([&](Ops& ops) { adamw(ops, t, {.round_weights = Rounding::stochastic, .round_moments = Rounding::stochastic}); });
     EXPECT_TRUE(same_bits(t.weight, w) && same_bits(t.m, m) && same_bits(t.v, v));
     EXPECT_TRUE(std::isnan(load_f64(squares, 0)));
   }
@@ -207,7 +207,8 @@ TEST_P(OpsProperty, ManyTensorsInOneCallAreAsOneByOne) {
       const int64_t n = i % 7 == 0 ? 1 + 3 * i : 5000 + 100 * i, odd = i % 5 == 3 ? 1 : 0;
       const auto make = [&](const char* name) { return memory_.random(dtype, {n + 1}, fmt::format("{} {}", name, i)).rows(odd, odd + n); };
       const AdamwScalars scalars{.weight_decay = i % 2 == 0 ? 0.1f : 0.0f,
-                                 .rounding = Rounding::stochastic,
+                                 .round_weights = Rounding::stochastic,
+                                 .round_moments = Rounding::stochastic,
                                  .seed = 5,
                                  .stream = static_cast<uint64_t>(i),
                                  .map = {.first = 8 * i}};
@@ -257,7 +258,7 @@ TEST_P(OpsProperty, AdamwReadsItsStepFromTheDevice) {
                         .scale = vector(DType::f32, {1}),
                         .step = memory_.zeros(DType::f64, {kAdamwStep}),
                         .weight_sq = memory_.zeros(DType::f64, {1})},
-                       {.eps = 0, .rounding = Rounding::stochastic, .seed = 5, .stream = 6}};
+                       {.eps = 0, .round_weights = Rounding::stochastic, .round_moments = Rounding::stochastic, .seed = 5, .stream = 6}};
   const AdamwTensors& t = item.tensors;
   for (const auto& [lr, number] : {std::pair{1e-2, 1}, {3e-3, 1}, {1e-2, 9}, {1e-2, 1 << 20}}) {
     from_f64(t.step, to_f64(adamw_step(lr, number)));

@@ -155,7 +155,8 @@ TEST_P(OpsShard, AdamwOfAPieceIsThatOfTheWhole) {
                         .scale = t.scale,
                         .step = t.step,
                         .weight_sq = memory_.from(DType::f64, {1}, {-1})};
-      AdamwScalars s{.weight_decay = 0.1f, .rounding = Rounding::stochastic, .seed = 5, .stream = 6};
+      AdamwScalars s{
+          .weight_decay = 0.1f, .round_weights = Rounding::stochastic, .round_moments = Rounding::stochastic, .seed = 5, .stream = 6};
       run([&](Ops& ops) {
         s.map = {};
         adamw(ops, t, s);

@@ -2,7 +2,7 @@
 // line, no blocking and no threads. Weights, activations, gradients, moments and statistics are f64; ids are i32.
 // Backward formulas are written by hand; ref_ops_test.cc compares them with complex-step derivatives of scalar_llama.h.
 // ref_ops.cc: data movement, matmul, norm, RoPE, SwiGLU. ref_attention.cc: attention. ref_cache.cc: attention over a cache, argmax.
-// ref_loss.cc: loss and optimizer.
+// ref_loss.cc: loss and optimizer. ref_narrow.cc: plain ops.
 #pragma once
 
 #include <bit>
@@ -45,6 +45,14 @@ class RefOps : public Ops {
   void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
   void do_adamw(std::span<const AdamwItem> items, Tensor scratch) override;
   void do_checksum(Tensor out, Tensor x, Tensor scratch) override;
+  void do_narrow_softmax(Tensor p, Tensor lse, Tensor scores, double scale) override;
+  void do_narrow_softmax_bwd(Tensor dscores, Tensor dp, Tensor p, double scale) override;
+  void do_narrow_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) override;
+  void do_narrow_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args, Tensor scratch) override;
+  void do_narrow_cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) override;
+  void do_narrow_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) override;
+  void do_narrow_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) override;
+  void do_round_rows(Tensor dst, Tensor src, NoiseKey key, const ElementMap& map) override;
 };
 
 // Row `i` of an f64 matrix, or element i of an f64 vector.

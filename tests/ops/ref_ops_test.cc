@@ -9,7 +9,7 @@
 #include <complex>
 
 #include "ops/ref_ops.h"
-#include "support/columns.h"
+#include "tensor/columns.h"
 #include "support/host_memory.h"
 #include "support/scalar_llama.h"
 

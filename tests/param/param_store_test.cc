@@ -13,8 +13,7 @@ namespace {
 
 constexpr int64_t kElements = 300 * 40 + 77 + 512;  // of the parameters below
 constexpr int64_t kPadded = 12032 + 128 + 512;      // each starts on a multiple of 128 elements
-constexpr Precision kMixed{
-    .compute = DType::bf16, .weight = DType::bf16, .master = true, .moment = DType::f32, .grad = DType::f32, .stochastic = false};
+constexpr Precision kMixed{.compute = DType::bf16, .weight = DType::bf16, .master = true, .moment = DType::f32, .grad = DType::f32};
 
 std::vector<ParamSpec> some_specs() {
   return {{.name = "matrix", .slice = Slice::whole({300, 40}), .init_std = 0.1, .group = 0},

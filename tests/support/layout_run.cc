@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <mutex>
 
 #include "backend/cpu/cpu_backend.h"
 #include "comm/host_exchange.h"
+#include "config/precision_row.h"
 #include "support/host_memory.h"
 #include "support/library_comm.h"
 #include "support/thread_comm.h"
@@ -36,8 +38,10 @@ Config Layout::config() const {
   c.model.tied = tied;
   c.train.micro_batch = micro;
   c.train.precision = precision;
+  c.precision = choices;
+  c.model.coalesced = coalesced;
   // Without a master a weight moves by whole steps of bf16: those of the norms, which start at one, are 0.004 and 0.008.
-  if (!precision_of(precision).master && precision != PrecisionKind::fp32) c.optim.lr = 8e-3;
+  if (!precision_of(c).master && precision != PrecisionKind::fp32) c.optim.lr = 8e-3;
   EXPECT_TRUE(parse_recompute(recompute, c.train.recompute));
   c.parallel.tp = tp;
   c.parallel.pp = pp;
@@ -64,6 +68,8 @@ std::string Layout::name() const {
   if (vocab != 101) s += fmt::format("_vocab{}", vocab);
   if (tied) s += "_tied";
   if (precision != PrecisionKind::fp32) s += fmt::format("_{}", name_of(precision));
+  for (const char x : precision_words(config()).substr(name_of(precision).size())) s += std::isalnum(x) ? x : '_';
+  if (!coalesced) s += "_separate";
   if (bucket_mb != 1) s += fmt::format("_bucket{}", bucket_mb);
   return s;
 }
@@ -181,7 +187,7 @@ LayoutResult run_layout_with_library_sums(const Config& config, int64_t steps) {
       const int group = all_gather_values(*comm, world.rank())[0];
       return std::make_unique<LibraryComm>(std::move(comm), group);
     });
-    PlacedModel model(config, precision_of(config.train.precision), mesh, backend, &plan.memory, ParamUse::training);
+    PlacedModel model(config, precision_of(config), mesh, backend, &plan.memory, ParamUse::training);
     train_rank(steps, plan, model, {}, result, mutex);
   });
   return result;

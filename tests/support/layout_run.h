@@ -36,6 +36,8 @@ struct Layout {
   int64_t ffn = 84;
   PrecisionKind precision = PrecisionKind::fp32;
   int64_t bucket_mb = 1;
+  PrecisionConfig choices = {};
+  bool coalesced = true;
 
   Config config() const;
   std::string name() const;  // what differs from one rank, fit for a test's name

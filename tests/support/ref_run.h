@@ -11,7 +11,7 @@
 namespace hlat {
 
 inline Precision f64_precision() {
-  return {.compute = DType::f64, .weight = DType::f64, .master = false, .moment = DType::f64, .grad = DType::f64, .stochastic = false};
+  return {.compute = DType::f64, .weight = DType::f64, .master = false, .moment = DType::f64, .grad = DType::f64};
 }
 
 class RefBackend final : public Backend {

@@ -7,7 +7,7 @@
 #include <set>
 #include <type_traits>
 
-#include "support/columns.h"
+#include "tensor/columns.h"
 #include "support/host_memory.h"
 
 namespace hlat {

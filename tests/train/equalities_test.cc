@@ -3,19 +3,23 @@
 
 #include <cmath>
 
+#include "support/precision_rows.h"
 #include "support/real_run.h"
 
 namespace hlat {
 namespace {
 
-const std::vector<PrecisionKind> kPrecisions = {PrecisionKind::fp32, PrecisionKind::mixed, PrecisionKind::mixed_sr, PrecisionKind::bf16_sr,
-                                                PrecisionKind::bf16};
+const std::vector<PrecisionChoice> kPrecisions = [] {
+  std::vector<PrecisionChoice> rows = preset_rows();
+  for (const PrecisionChoice& row : plain_rows()) rows.push_back(row);
+  return rows;
+}();
 const std::vector<Recompute> kPolicies = {
     {RecomputeKind::none, 0}, {RecomputeKind::selective, 0}, {RecomputeKind::full, 0}, {RecomputeKind::full, 2}};
 
-Config with(PrecisionKind precision, const Recompute& recompute) {
+Config with(const PrecisionChoice& precision, const Recompute& recompute) {
   Config c = tiny_config();
-  c.train.precision = precision;
+  precision.apply(c);
   c.train.recompute = recompute;
   return c;
 }
@@ -28,12 +32,12 @@ INSTANTIATE_TEST_SUITE_P(Devices, EqualitiesOn, ::testing::ValuesIn(test_devices
 INSTANTIATE_TEST_SUITE_P(Devices, StepOn, ::testing::ValuesIn(test_devices()), name_of_device);
 
 TEST_P(EqualitiesOn, PlanIsTheHighWaterMarkForEveryPolicy) {
-  for (const PrecisionKind precision : kPrecisions)
+  for (const PrecisionChoice& precision : kPrecisions)
     for (const Recompute& recompute : kPolicies) {
       RealRun run(with(precision, recompute), GetParam());
       run.step(1);
       run.step(2);
-      EXPECT_NO_THROW(run.check_used()) << name_of(precision) << " " << recompute.str();
+      EXPECT_NO_THROW(run.check_used()) << precision.words() << " " << recompute.str();
       for (const Purpose p : {Purpose::weight, Purpose::grad, Purpose::optimizer, Purpose::saved, Purpose::temp, Purpose::io})
         EXPECT_GT(run.model().high_water()[p], 0u) << name_of(p);
     }
@@ -48,7 +52,7 @@ TEST(Equalities, ADifferentPlanIsNoticed) {
 }
 
 TEST_P(EqualitiesOn, RecomputeGivesBitIdenticalGradientsAndWeights) {
-  for (const PrecisionKind precision : kPrecisions) {
+  for (const PrecisionChoice& precision : kPrecisions) {
     RealRun reference(with(precision, kPolicies[0]), GetParam());
     const double loss = reference.step(1).loss;
     const auto gradients = reference.grad_bytes(), weights = reference.weight_bytes();
@@ -56,24 +60,24 @@ TEST_P(EqualitiesOn, RecomputeGivesBitIdenticalGradientsAndWeights) {
     for (size_t i = 1; i < kPolicies.size(); ++i) {
       RealRun run(with(precision, kPolicies[i]), GetParam());
       EXPECT_EQ(run.step(1).loss, loss) << kPolicies[i].str();
-      EXPECT_TRUE(run.grad_bytes() == gradients) << name_of(precision) << " " << kPolicies[i].str();
-      EXPECT_TRUE(run.weight_bytes() == weights) << name_of(precision) << " " << kPolicies[i].str();
+      EXPECT_TRUE(run.grad_bytes() == gradients) << precision.words() << " " << kPolicies[i].str();
+      EXPECT_TRUE(run.weight_bytes() == weights) << precision.words() << " " << kPolicies[i].str();
       EXPECT_LT(run.model().high_water()[Purpose::saved], most_saved) << "the policy saves nothing: " << kPolicies[i].str();
     }
   }
 }
 
 TEST_P(EqualitiesOn, TheSameRunTwiceIsBitIdentical) {
-  for (const PrecisionKind precision : kPrecisions) {
+  for (const PrecisionChoice& precision : kPrecisions) {
     RealRun a(with(precision, {}), GetParam()), b(with(precision, {}), GetParam());
     for (int64_t step = 1; step <= 3; ++step) EXPECT_EQ(a.step(step).loss, b.step(step).loss);
-    EXPECT_TRUE(a.weight_bytes() == b.weight_bytes()) << name_of(precision);
+    EXPECT_TRUE(a.weight_bytes() == b.weight_bytes()) << precision.words();
   }
 }
 
 // On a device that does not record both runs are the same code.
 TEST_P(EqualitiesOn, ARecordedStepIsTheStep) {
-  for (const PrecisionKind precision : kPrecisions) {
+  for (const PrecisionChoice& precision : kPrecisions) {
     Config plain = with(precision, {}), recorded = plain;
     plain.device.graphs = false;
     recorded.device.graphs = true;
@@ -83,7 +87,7 @@ TEST_P(EqualitiesOn, ARecordedStepIsTheStep) {
       EXPECT_EQ(x.loss, y.loss);
       EXPECT_EQ(x.grad_norm, y.grad_norm);
     }
-    EXPECT_TRUE(a.weight_bytes() == b.weight_bytes()) << name_of(precision);
+    EXPECT_TRUE(a.weight_bytes() == b.weight_bytes()) << precision.words();
     EXPECT_NO_THROW(b.check_used());
   }
 }
@@ -125,7 +129,7 @@ TEST_P(EqualitiesOn, MicroBatchesAddUpToTheSameStep) {
 }
 
 TEST_P(EqualitiesOn, NoInformationLeaksFromLaterTokens) {
-  for (const PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::mixed}) {
+  for (const PrecisionChoice& precision : {PrecisionChoice{PrecisionKind::fp32}, PrecisionChoice{PrecisionKind::mixed}, hlat_7b_row()}) {
     const Config c = with(precision, {});
     RealRun run(c, GetParam());
     const int64_t seq = c.train.seq_len;
@@ -178,7 +182,7 @@ TEST_P(StepOn, StopsBeforeTheUpdateWhenAGradientIsNotFinite) {
 }
 
 TEST_P(StepOn, TrainingLowersTheLossInEveryPrecision) {
-  for (const PrecisionKind precision : kPrecisions) {
+  for (const PrecisionChoice& precision : kPrecisions) {
     Config c = with(precision, {});
     c.optim.lr = 3e-3;
     RealRun run(c, GetParam());
@@ -186,7 +190,7 @@ TEST_P(StepOn, TrainingLowersTheLossInEveryPrecision) {
     const double first = run.step(1, same).loss;
     double last = 0;
     for (int64_t step = 2; step <= 30; ++step) last = run.step(step, same).loss;
-    EXPECT_LT(last, 0.7 * first) << name_of(precision);
+    EXPECT_LT(last, 0.7 * first) << precision.words();
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/ref_ops.h"
 #include "support/host_memory.h"
 #include "support/layout_run.h"
 #include "support/thread_comm.h"
@@ -42,12 +43,13 @@ class Rank {
   Rank(const Config& config, Comm& world)
       : mesh(config, world, [](std::unique_ptr<Comm> c) { return c; }),
         params(declare(mesh), precision_of(PrecisionKind::fp32), memory_of(host_, memory_), sharding_of(config, mesh), ParamUse::training),
-        sync(params, mesh, config.parallel.zero1),
+        ops(memory_[Purpose::temp]),
+        sync(params, mesh, config.parallel.zero1, 1, ops, memory_[Purpose::comm]),
         rank(world.rank()) {
     mesh.reserve(memory_[Purpose::comm]);
     for (ParamId id = 0; id < params.size(); ++id)
       for (int64_t e = 0; e < params.grad(id).numel(); ++e) store_f64(params.grad(id), e, local_gradient(rank, id, e));
-    sync.begin_step(nullptr);
+    sync.begin_step(1, nullptr);
   }
 
   // Axes along which the element is summed, but for dp.
@@ -104,6 +106,7 @@ class Rank {
  public:
   Mesh mesh;
   ParamStore params;
+  RefOps ops;
   GradSync sync;
   int rank;
 };

@@ -17,6 +17,7 @@
 
 #include "support/layout_run.h"
 #include "support/layout_tolerance.h"
+#include "support/precision_rows.h"
 #include "support/staged_host.h"
 #include "support/test_device.h"
 
@@ -33,6 +34,7 @@ const LayoutResult& reference(const Layout& l, const MakeBackend& make) {
   one.sp = one.zero1 = false;
   one.cuts = {};
   one.recompute = "none";
+  one.coalesced = true;
   one.micro = 1;
   const auto [it, fresh] = all.try_emplace({make != nullptr, one.name()});
   if (fresh) it->second = run_layout(one.config(), kSteps, {}, {}, make);
@@ -174,6 +176,25 @@ std::vector<Layout> table() {
       t.push_back(l);
       t.back().precision = p;
     }
+  for (const Layout& l : {Layout{.tp = 3}, Layout{.tp = 4, .sp = true, .recompute = "selective"}, Layout{.tp = 2, .dp = 2, .kv = 4}}) {
+    t.push_back(l);
+    t.back().coalesced = false;
+  }
+  using P = PrecisionConfig;
+  const auto add = [&](PrecisionKind p, Layout l, const std::vector<std::pair<std::string P::*, std::string>>& values) {
+    l.precision = p;
+    l.choices = choices(values);
+    t.push_back(l);
+  };
+  add(mixed, {.tp = 4, .sp = true}, {{&P::tp_sums, "f32"}});
+  add(mixed, {.tp = 3, .tied = true}, {{&P::tp_sums, "f32"}, {&P::grads, "bf16"}});
+  add(mixed, {.dp = 4, .zero1 = true}, {{&P::dp_sums, "bf16"}});
+  add(bf16_sr, {.dp = 4}, {{&P::dp_sums, "f32"}});
+  add(mixed, {.tp = 2, .dp = 2, .kv = 4}, {{&P::softmax, "bf16"}});
+  add(mixed, {.tp = 2, .pp = 2, .sp = true}, {{&P::norms, "bf16"}, {&P::loss, "bf16"}});
+  add(bf16_sr, {.tp = 2, .dp = 2, .sp = true, .zero1 = true, .recompute = "full"},
+      {{&P::round_activations, "stochastic"}, {&P::round_sums, "stochastic"}});
+  add(mixed, {.tp = 4, .pp = 2, .tied = true}, {{&P::round_activations, "stochastic"}, {&P::tp_sums, "f32"}});
   return t;
 }
 // NOLINTEND(bugprone-*)

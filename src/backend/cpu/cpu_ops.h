@@ -57,6 +57,14 @@ class CpuOps final : public Ops {
   void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
   void do_adamw(std::span<const AdamwItem> items, Tensor scratch) override;
   void do_checksum(Tensor out, Tensor x, Tensor scratch) override;
+  void do_narrow_softmax(Tensor p, Tensor lse, Tensor scores, double scale) override;
+  void do_narrow_softmax_bwd(Tensor dscores, Tensor dp, Tensor p, double scale) override;
+  void do_narrow_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) override;
+  void do_narrow_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args, Tensor scratch) override;
+  void do_narrow_cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) override;
+  void do_narrow_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) override;
+  void do_narrow_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) override;
+  void do_round_rows(Tensor dst, Tensor src, NoiseKey key, const ElementMap& map) override;
 
  private:
   void update(const AdamwTensors& t, const AdamwScalars& s);

@@ -73,7 +73,8 @@ void CpuOps::update(const AdamwTensors& t, const AdamwScalars& s) {
   args.decay_factor = 1.0f - args.lr * s.weight_decay;
   args.correction1 = static_cast<float>(step.correction1);
   args.correction2_rsqrt = static_cast<float>(step.correction2_rsqrt);
-  args.stochastic = s.rounding == Rounding::stochastic;
+  args.stochastic_weights = s.round_weights == Rounding::stochastic;
+  args.stochastic_moments = s.round_moments == Rounding::stochastic;
   args.key_weight[0] = key[0];
   args.key_weight[1] = key[1];
   args.step = static_cast<uint32_t>(static_cast<int64_t>(step.number));

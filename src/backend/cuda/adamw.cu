@@ -102,7 +102,7 @@ __device__ inline double sum_of_squares(const float (&w)[N], int count) {
 }
 
 // Elements [e, e + count) of an item; returns the sum of the squares of what is now the master, or the weight without one.
-template <class W, class M, class G, int N, bool Vectors, bool Stochastic>
+template <class W, class M, class G, int N, bool Vectors, bool NoisyWeights, bool NoisyMoments>
 __device__ inline double update(const AdamwArgs& args, const Item& a, const StepScalars& s, int64_t e, int count) {
   W* weight = static_cast<W*>(a.weight) + e;
   M *m1 = static_cast<M*>(a.m) + e, *m2 = static_cast<M*>(a.v) + e;
@@ -121,8 +121,8 @@ __device__ inline double update(const AdamwArgs& args, const Item& a, const Step
     v[j] = args.beta2 * v[j] + (1.0f - args.beta2) * (d * d);
     w[j] = w[j] * s.decay_factor - __fdividef(s.rate * m[j], sqrt_fast(v[j]) * s.correction2_rsqrt + args.eps);
   }
-  const Group group = Stochastic ? group_at<N>(a.map, e) : Group{};
-  const Store<M, N, Vectors, Stochastic> moment{a, s.number, e, count, group};
+  const Group group = NoisyWeights || NoisyMoments ? group_at<N>(a.map, e) : Group{};
+  const Store<M, N, Vectors, NoisyMoments> moment{a, s.number, e, count, group};
   moment(m1, m, Noise::round_moment1);
   moment(m2, v, Noise::round_moment2);
   double squares = 0;
@@ -130,12 +130,12 @@ __device__ inline double update(const AdamwArgs& args, const Item& a, const Step
     Store<float, N, Vectors, false>{a, s.number, e, count, group}(a.master + e, w, Noise::round_weight);
     squares = sum_of_squares(w, count);
   }
-  Store<W, N, Vectors, Stochastic>{a, s.number, e, count, group}(weight, w, Noise::round_weight);
+  Store<W, N, Vectors, NoisyWeights>{a, s.number, e, count, group}(weight, w, Noise::round_weight);
   return a.master != nullptr ? squares : sum_of_squares(w, count);
 }
 
 // N: elements of a thread, 16 bytes of the widest type, so that a warp's accesses are dense.
-template <class W, class M, class G, int N, bool Vectors, bool Stochastic>
+template <class W, class M, class G, int N, bool Vectors, bool NoisyWeights, bool NoisyMoments>
 __global__ void __launch_bounds__(kBlock) adamw_kernel(const __grid_constant__ AdamwArgs args) {
   __shared__ double shared[kWarp];
   const float scale = *args.scale;
@@ -149,22 +149,35 @@ __global__ void __launch_bounds__(kBlock) adamw_kernel(const __grid_constant__ A
   double squares = 0;
   for (int64_t e = (int64_t{share.block} * kBlock + threadIdx.x) * N; e < a.n; e += int64_t{share.blocks} * kBlock * N) {
     if (Vectors && e + N <= a.n)
-      squares += update<W, M, G, N, Vectors, Stochastic>(args, a, s, e, N);
+      squares += update<W, M, G, N, Vectors, NoisyWeights, NoisyMoments>(args, a, s, e, N);
     else
-      squares += update<W, M, G, N, false, Stochastic>(args, a, s, e, a.n - e < N ? static_cast<int>(a.n - e) : N);
+      squares += update<W, M, G, N, false, NoisyWeights, NoisyMoments>(args, a, s, e, a.n - e < N ? static_cast<int>(a.n - e) : N);
   }
   const double total = block_sum(squares, shared);
   if (threadIdx.x == 0) args.parts[blockIdx.x] = total;
 }
 
 template <class W, class M, class G>
-void run_adamw(const AdamwArgs& a, bool vectors, bool stochastic, cudaStream_t stream) {
+void run_adamw(const AdamwArgs& a, bool vectors, bool noisy_weights, bool noisy_moments, cudaStream_t stream) {
   constexpr bool kHalf = sizeof(W) == 2 && sizeof(M) == 2 && sizeof(G) == 2;
-  constexpr int N = kHalf ? 8 : 4;  // a master, where there is one, has wide moments with it
-  auto kernel = vectors ? adamw_kernel<W, M, G, N, true, false> : adamw_kernel<W, M, G, N, false, false>;
-  if constexpr (sizeof(W) == 2 || sizeof(M) == 2)
-    if (stochastic) kernel = vectors ? adamw_kernel<W, M, G, N, true, true> : adamw_kernel<W, M, G, N, false, true>;
-  launch(kernel, grid_of(a.first[a.count], 1), kBlock, stream, a);
+  constexpr int N = kHalf ? 8 : 4;
+  const auto run = [&](auto weights, auto moments) {
+    const auto kernel =
+        vectors ? adamw_kernel<W, M, G, N, true, weights(), moments()> : adamw_kernel<W, M, G, N, false, weights(), moments()>;
+    launch(kernel, grid_of(a.first[a.count], 1), kBlock, stream, a);
+  };
+  // Noise is for what is stored in bf16.
+  constexpr std::bool_constant<sizeof(W) == 2> narrow_weights;
+  constexpr std::bool_constant<sizeof(M) == 2> narrow_moments;
+  const bool w = noisy_weights && narrow_weights, m = noisy_moments && narrow_moments;
+  if (w && m)
+    run(narrow_weights, narrow_moments);
+  else if (w)
+    run(narrow_weights, std::false_type{});
+  else if (m)
+    run(std::false_type{}, narrow_moments);
+  else
+    run(std::false_type{}, std::false_type{});
 }
 
 bool vectors_fit(const AdamwTensors& t) { return aligned({t.weight.data, t.master.data, t.m.data, t.v.data, t.grad.data}); }
@@ -201,10 +214,11 @@ void run_batch(std::span<const AdamwItem> items, double* parts, cudaStream_t str
     fold.out[i] = items[i].tensors.weight_sq.as<double>();
     args.first[i + 1] = fold.first[i + 1] = args.first[i] + static_cast<int>(gpu_update_parts(args.item[i].n));
   }
-  const bool stochastic = s.rounding == Rounding::stochastic;
+  const bool weights = s.round_weights == Rounding::stochastic, moments = s.round_moments == Rounding::stochastic;
   with_type(t.weight.dtype, [&](auto w) {
     with_type(t.m.dtype, [&](auto m) {
-      with_type(t.grad.dtype, [&](auto g) { run_adamw<decltype(w), decltype(m), decltype(g)>(args, vectors_fit(t), stochastic, stream); });
+      with_type(t.grad.dtype,
+                [&](auto g) { run_adamw<decltype(w), decltype(m), decltype(g)>(args, vectors_fit(t), weights, moments, stream); });
     });
   });
   fold_parts(fold, stream);

@@ -47,6 +47,14 @@ class NullOps : public Ops {
   void do_clip_scale(Tensor, Tensor, double) override {}
   void do_adamw(std::span<const AdamwItem>, Tensor) override {}
   void do_checksum(Tensor, Tensor, Tensor) override {}
+  void do_narrow_softmax(Tensor, Tensor, Tensor, double) override {}
+  void do_narrow_softmax_bwd(Tensor, Tensor, Tensor, double) override {}
+  void do_narrow_rmsnorm(Tensor, Tensor, Tensor, Tensor, double) override {}
+  void do_narrow_rmsnorm_bwd(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, NormBwdArgs, Tensor) override {}
+  void do_narrow_cross_entropy_partial(Tensor, Tensor, Tensor, int64_t) override {}
+  void do_narrow_cross_entropy_finish(Tensor, Tensor, Tensor) override {}
+  void do_narrow_cross_entropy_bwd(Tensor, Tensor, Tensor, Tensor, int64_t, double) override {}
+  void do_round_rows(Tensor, Tensor, NoiseKey, const ElementMap&) override {}
 
  private:
   const Ops* scratch_model_;

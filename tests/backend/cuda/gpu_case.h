@@ -11,7 +11,7 @@
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/gpu_reference.h"
 #include "ops/ops.h"
-#include "support/columns.h"
+#include "tensor/columns.h"
 
 namespace hlat {
 

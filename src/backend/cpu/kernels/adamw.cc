@@ -46,9 +46,9 @@ double adamw(const AdamwArgs& a) {
     const vf update = (a.lr * a.correction1) * m / (sqrt(v) * a.correction2_rsqrt + a.eps);
     vf w = a.master ? load_part(a.master + i, n) : load_part(weight + i, n);
     w = w * a.decay_factor - update;
-    store_rounded(m1 + i, m, n, noise_m, element, a.stochastic);
-    store_rounded(m2 + i, v, n, noise_v, element, a.stochastic);
-    vf kept = store_rounded(weight + i, w, n, noise_w, element, a.stochastic);
+    store_rounded(m1 + i, m, n, noise_m, element, a.stochastic_moments);
+    store_rounded(m2 + i, v, n, noise_v, element, a.stochastic_moments);
+    vf kept = store_rounded(weight + i, w, n, noise_w, element, a.stochastic_weights);
     if (a.master) {
       store_part(a.master + i, w, n);
       kept = w;

@@ -109,7 +109,7 @@ struct AdamwArgs {
   int64_t begin, end;     // elements of the tensors
   int64_t first_element;  // global index of element 0
   float grad_scale, lr, beta1, beta2, eps, decay_factor, correction1, correction2_rsqrt;
-  bool stochastic;
+  bool stochastic_weights, stochastic_moments;
   uint32_t key_weight[2];  // Philox key words
   uint32_t step;
 };
