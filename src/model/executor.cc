@@ -77,6 +77,13 @@ Ctx Executor::context(Ops& ops, const GradientSums& sums, int64_t batch, int64_t
              .group_done = sums.group_done};
 }
 
+// A backward runs forward passes again, and measures nothing a second time.
+Ctx Executor::watched_context(const GradientSums& sums) {
+  Ctx ctx = context(sums);
+  ctx.watch = watch_;
+  return ctx;
+}
+
 void Executor::load(const Action& a, const int32_t* inputs, const int32_t* targets) {
   const MicroState& s = flight(a).state;
   Comm& tp = mesh_.along(Axis::tp);
@@ -98,19 +105,19 @@ void Executor::forward(Ctx& ctx, const Action& a, const MicroState& state, Tenso
 
 void Executor::forward(const Action& a) {
   Flight& f = flight(a);
-  Ctx ctx = context();
+  Ctx ctx = watched_context();
   forward(ctx, a, f.state, f.out);
 }
 
 void Executor::loss(const Action& a) {
   const Flight& f = flight(a);
-  Ctx ctx = context();
+  Ctx ctx = watched_context();
   model_.loss(ctx, f.state, f.out, loss_sum_);
 }
 
 void Executor::loss_and_gradient(const Action& a, const GradientSums& sums, double scale) {
   const Flight& f = flight(a);
-  Ctx ctx = context(sums);
+  Ctx ctx = watched_context(sums);
   model_.loss_and_gradient(ctx, f.state, f.out, loss_sum_, scale);
 }
 

@@ -19,6 +19,7 @@ struct Attention {
   void backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const;
 
  private:
+  static void watch_scores(Ctx& ctx, Tensor packed /*(N, (H+2K)E)*/, Tensor lse);
   static void attend_cached(Ctx& ctx, Tensor packed /*(N, (H+2K)E)*/, Tensor out /*(N, H*E)*/);
 };
 

@@ -18,12 +18,22 @@ void Head::declare(ParamBuilder& params, const ModelConfig& model, const TrainCo
     output.declare_columns(params, std::string(kHeadName), model.vocab, model.hidden, {{.global = first, .count = vocab}}, model.init_std);
 }
 
+namespace {
+
+void watch_losses(Ctx& ctx, int64_t token, const Tensor& stats, const Tensor& targets) {
+  if (ctx.watch == nullptr || !ctx.watch->losses.defined()) return;
+  ctx.ops.add_losses(ctx.watch->losses, stats, targets, ctx.watch->groups, token, ctx.attention.seq);
+}
+
+}  // namespace
+
 // Adds the losses; what it returns lies in temporary memory of the caller's scope.
-Head::Scores Head::chunk_scores(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum) const {
+Head::Scores Head::chunk_scores(Ctx& ctx, int64_t token, Tensor normed, Tensor targets, Tensor loss_sum) const {
   const Scores s = make_scores(ctx, normed.dim(0));
   output.forward(ctx, normed, s.logits);
   statistics(ctx, s.stats, s.logits, targets);
   ctx.ops.cross_entropy_finish(loss_sum, s.stats, targets);
+  watch_losses(ctx, token, s.stats, targets);
   return s;
 }
 
@@ -38,15 +48,16 @@ void Head::statistics(Ctx& ctx, Tensor stats, Tensor logits, Tensor targets) con
 }
 
 // The logits become their gradient.
-Tensor Head::chunk_gradient(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const {
+Tensor Head::chunk_gradient(Ctx& ctx, int64_t token, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const {
   if (ctx.tp.comm().size() > 1) {
-    const Scores s = chunk_scores(ctx, normed, targets, loss_sum);
+    const Scores s = chunk_scores(ctx, token, normed, targets, loss_sum);
     ctx.ops.cross_entropy_bwd(s.logits, s.logits, s.stats, targets, first, scale);
     return s.logits;
   }
   const Scores s = make_scores(ctx, normed.dim(0));
   output.forward(ctx, normed, s.logits);
   ctx.ops.cross_entropy_whole(loss_sum, s.logits, s.stats, targets, scale);
+  watch_losses(ctx, token, s.stats, targets);
   return s.logits;
 }
 
@@ -55,9 +66,9 @@ Head::Scores Head::make_scores(Ctx& ctx, int64_t n) const {
 }
 
 // On return normed holds its gradient: this rank's share of it, from its part of the vocabulary.
-void Head::chunk_loss(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const {
+void Head::chunk_loss(Ctx& ctx, int64_t token, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const {
   const Scope scope(ctx.temp());
-  const Tensor dlogits = chunk_gradient(ctx, normed, targets, loss_sum, scale);
+  const Tensor dlogits = chunk_gradient(ctx, token, normed, targets, loss_sum, scale);
   output.backward_weight(ctx, normed, dlogits);
   output.backward_input(ctx, dlogits, normed);
 }
@@ -74,7 +85,7 @@ void Head::loss_and_gradient(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum
     for (int64_t begin = 0; begin < full.dim(0); begin += chunk) {
       const int64_t end = std::min(begin + chunk, full.dim(0));
       ctx.accumulate = accumulated || begin > 0;
-      chunk_loss(ctx, full.rows(begin, end), targets.rows(begin, end), loss_sum, scale);
+      chunk_loss(ctx, begin, full.rows(begin, end), targets.rows(begin, end), loss_sum, scale);
     }
     ctx.tp.leave(normed, full);
   }
@@ -96,7 +107,7 @@ void Head::loss(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum) const {
   for (int64_t begin = 0; begin < full.dim(0); begin += chunk) {
     const Scope inner(ctx.temp());
     const int64_t end = std::min(begin + chunk, full.dim(0));
-    chunk_scores(ctx, full.rows(begin, end), targets.rows(begin, end), loss_sum);
+    chunk_scores(ctx, begin, full.rows(begin, end), targets.rows(begin, end), loss_sum);
   }
 }
 

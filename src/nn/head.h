@@ -39,9 +39,10 @@ struct Head {
     Tensor stats;   // (n, 3), of all ranks
   };
   Scores make_scores(Ctx& ctx, int64_t n) const;
-  Scores chunk_scores(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum) const;
-  Tensor chunk_gradient(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const;
-  void chunk_loss(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const;
+  // Of the tokens from `token` on.
+  Scores chunk_scores(Ctx& ctx, int64_t token, Tensor normed, Tensor targets, Tensor loss_sum) const;
+  Tensor chunk_gradient(Ctx& ctx, int64_t token, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const;
+  void chunk_loss(Ctx& ctx, int64_t token, Tensor normed, Tensor targets, Tensor loss_sum, double scale) const;
 };
 
 }  // namespace hlat

@@ -35,8 +35,10 @@ enum class OpKind : uint8_t {
   clip_scale,
   adamw,
   checksum,
+  largest,
+  add_losses,
 };
-inline constexpr int kOpKinds = 25;
+inline constexpr int kOpKinds = 27;
 
 std::string_view name_of(OpKind k);
 

@@ -45,6 +45,8 @@ class RefOps : public Ops {
   void do_clip_scale(Tensor scale, Tensor sq, double max_norm) override;
   void do_adamw(std::span<const AdamwItem> items, Tensor scratch) override;
   void do_checksum(Tensor out, Tensor x, Tensor scratch) override;
+  void do_largest(Tensor out, Tensor x, bool absolute, Tensor scratch) override;
+  void do_add_losses(Tensor table, Tensor stats, Tensor targets, Tensor groups, int64_t first, int64_t seq) override;
 };
 
 // Row `i` of an f64 matrix, or element i of an f64 vector.
