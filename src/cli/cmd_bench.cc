@@ -11,6 +11,7 @@
 #include "bench/data_bench.h"
 #include "bench/eval_bench.h"
 #include "bench/flight_bench.h"
+#include "bench/monitor_bench.h"
 #include "bench/save_bench.h"
 #include "bench/step_bench.h"
 #include "cli/commands.h"
@@ -171,6 +172,24 @@ void add_flight_bench(CLI::App& bench) {
   });
 }
 
+void add_monitor_bench(CLI::App& bench) {
+  const auto args = std::make_shared<BenchArgs>();
+  args->steps = 20;
+  CLI::App* command = bench.add_subcommand("monitor", "what the measurements inside steps and the probe cost a run (docs/monitors.md)");
+  add_config_args(*command, args->config, "hlat bench monitor --config configs/llama-134m.yaml train.global_batch=2");
+  command->add_option("--steps", args->steps, "measured steps with and without them")->check(within(1, 1000000))->type_name("N");
+  command->add_flag("--json", args->json, "print one JSON object");
+  command->callback([args] {
+    measure_on_ranks(args->config, [&](const Config& config, Backend& backend, const Session& session) {
+      if (config.monitor.every < 2)
+        fail<UsageError>("monitor.every={}: the bench compares steps that measure themselves with steps that do not, 2 or more",
+                         config.monitor.every);
+      const MonitorBench found = bench_monitors(config, backend, session.world(), session.local_ranks(), args->steps);
+      if (session.rank() == 0) print_out(args->json ? json_text(monitor_bench_json(found), 2) + "\n" : monitor_bench_text(found));
+    });
+  });
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
@@ -190,6 +209,7 @@ void add_bench_command(CLI::App& app) {
   add_save_bench(*bench);
   add_eval_bench(*bench);
   add_flight_bench(*bench);
+  add_monitor_bench(*bench);
   add_bench_machine_command(*bench);
 }
 

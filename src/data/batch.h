@@ -30,6 +30,8 @@ class BatchSource {
   virtual void read(int64_t first, Batch& batch) = 0;
   // The mean surprisal (nats per token) of the rows of the batch read last, where the distribution the text was drawn from is known.
   virtual std::optional<double> entropy() const { return {}; }
+  // Which of the run's sources row `row` of this rank's rows of a step comes from, by its number in the config.
+  virtual int32_t source_of(int64_t /*step*/, int64_t /*row*/) const { return 0; }
 };
 
 }  // namespace hlat

@@ -53,6 +53,10 @@ class TrainBatches : public BatchSource {
 
   void read(int64_t first, Batch& batch) override { entropy_ = loader_.fill(first, batch); }
   std::optional<double> entropy() const override { return entropy_; }
+  int32_t source_of(int64_t step, int64_t row) const override {
+    const auto lane = static_cast<uint64_t>(own_lanes_.begin + row), lanes = static_cast<uint64_t>(data_.identity().lanes);
+    return static_cast<int32_t>(data_.mixture().source_of(static_cast<uint64_t>(step - 1), lane, lanes));
+  }
 
   // Of the own lanes, after the rows handed out; between steps, when all have handed out the same number. join() makes one of all ranks'.
   // It holds the fingerprints of all files: made when a run is saved, not with every step, and by one rank.

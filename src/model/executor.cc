@@ -87,6 +87,13 @@ Ctx Executor::context(const Action& a, const GradientSums& sums) {
   return ctx;
 }
 
+// A backward runs forward passes again, and measures nothing a second time.
+Ctx Executor::watched_context(const Action& a, const GradientSums& sums) {
+  Ctx ctx = context(a, sums);
+  ctx.watch = watch_;
+  return ctx;
+}
+
 void Executor::load(const Action& a, const int32_t* inputs, const int32_t* targets) {
   const MicroState& s = flight(a).state;
   Comm& tp = mesh_.along(Axis::tp);
@@ -108,19 +115,19 @@ void Executor::forward(Ctx& ctx, const Action& a, const MicroState& state, Tenso
 
 void Executor::forward(const Action& a) {
   Flight& f = flight(a);
-  Ctx ctx = context(a);
+  Ctx ctx = watched_context(a);
   forward(ctx, a, f.state, f.out);
 }
 
 void Executor::loss(const Action& a) {
   const Flight& f = flight(a);
-  Ctx ctx = context(a);
+  Ctx ctx = watched_context(a);
   model_.loss(ctx, f.state, f.out, loss_sum_);
 }
 
 void Executor::loss_and_gradient(const Action& a, const GradientSums& sums, double scale) {
   const Flight& f = flight(a);
-  Ctx ctx = context(a, sums);
+  Ctx ctx = watched_context(a, sums);
   model_.loss_and_gradient(ctx, f.state, f.out, loss_sum_, scale);
 }
 

@@ -47,6 +47,8 @@ class Executor {
   void loss_and_gradient(const Action& a, const GradientSums& sums, double scale);
   void backward(const Action& a, const GradientSums& sums);
   void finish_sends() { links_.flush(); }  // after the last action of a step
+  // What forward passes and losses from here on measure on the way; null: nothing. It must live as long as it is watched.
+  void watch(const Watch* watch) { watch_ = watch; }
 
   // Runs tokens of any texts through all chunks of this rank, with their keys and values in a cache. `use` is called on the last stage with
   // the residual stream of the tokens. Collective over the replica.
@@ -78,6 +80,7 @@ class Executor {
   Ctx context(const GradientSums& sums, int64_t seq) { return context(ops_, sums, config_.train.micro_batch, seq); }
   Ctx context(Ops& ops, const GradientSums& sums, int64_t batch, int64_t seq);
   Ctx context(const Action& a, const GradientSums& sums = {});  // of a micro-batch of a step or a validation
+  Ctx watched_context(const Action& a, const GradientSums& sums = {});
   void forward(Ctx& ctx, const Action& a, const MicroState& state, Tensor out);
   const Llama::Chunk& chunk(const Action& a) const { return model_.chunks()[static_cast<size_t>(a.chunk)]; }
 
@@ -93,6 +96,7 @@ class Executor {
   Tape tape_;
   PipelineLinks links_;
   std::map<std::pair<int, int>, Flight> flights_;  // by chunk and slot
+  const Watch* watch_ = nullptr;
   Tensor rope_;                                    // (T, E)
   Tensor loss_sum_;                                // (1) f64
   int64_t step_ = 0;                               // under way, 0: none

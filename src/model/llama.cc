@@ -42,6 +42,15 @@ Llama::Llama(const Config& config, const Mesh& mesh) : config_(config.model) {
   specs_ = params.take();
 }
 
+namespace {
+
+// What block `layer` gets, or the head, whose number follows the last one's.
+void watch_input(Ctx& ctx, int64_t layer, const Tensor& x) {
+  if (ctx.watch != nullptr && ctx.watch->activation.defined()) ctx.ops.largest(ctx.watch->activation.rows(layer, layer + 1), x, true);
+}
+
+}  // namespace
+
 void Llama::forward(Ctx& ctx, int chunk, const MicroState& s, Tensor y) const {
   const Chunk& c = chunks_[static_cast<size_t>(chunk)];
   const int64_t rows = ctx.rows(), count = c.layers.count;
@@ -54,16 +63,21 @@ void Llama::forward(Ctx& ctx, int chunk, const MicroState& s, Tensor y) const {
     const Scope scope(ctx.temp());
     ctx.layer = c.layers.begin + i;
     ctx.tape.begin_forward({s.slot, ctx.layer});
+    watch_input(ctx, ctx.layer, input(i));
     c.blocks[static_cast<size_t>(i)].forward(ctx, input(i), i + 1 < count ? input(i + 1) : y);
   }
 }
 
 void Llama::loss_and_gradient(Ctx& ctx, const MicroState& s, Tensor y, Tensor loss_sum, double scale) const {
+  watch_input(ctx, config_.layers, y);
   head_.loss_and_gradient(ctx, y, s.targets, loss_sum, scale);
   ctx.done(head_group_);
 }
 
-void Llama::loss(Ctx& ctx, const MicroState& s, Tensor y, Tensor loss_sum) const { head_.loss(ctx, y, s.targets, loss_sum); }
+void Llama::loss(Ctx& ctx, const MicroState& s, Tensor y, Tensor loss_sum) const {
+  watch_input(ctx, config_.layers, y);
+  head_.loss(ctx, y, s.targets, loss_sum);
+}
 
 void Llama::backward(Ctx& ctx, int chunk, const MicroState& s, Tensor d) const {
   const Chunk& c = chunks_[static_cast<size_t>(chunk)];

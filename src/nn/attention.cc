@@ -35,6 +35,7 @@ void Attention::forward(Ctx& ctx, Tensor x, Tensor y) const {
   } else {
     const TapeOutput lse = ctx.tape.output(BlockOp::attention, 1, ctx.stat(), {s.batch, s.heads, s.seq});
     if (out.stale) attend(ctx, packed.tensor, out.tensor, lse.tensor);
+    if (ctx.watch != nullptr) watch_scores(ctx, packed.tensor, lse.tensor);
   }
   if (y.defined()) output.forward_sum(ctx, out.tensor, y, "attention output");
 }
@@ -47,6 +48,30 @@ void Attention::attend(Ctx& ctx, Tensor packed, Tensor out, Tensor lse) const {
   else
     ctx.ops.attention(wide, lse, ctx.widened(packed), ctx.attention);
   ctx.store(out, wide, {.name = "attention", .columns = output.inputs(ctx)});
+}
+
+// The last query sees every key. Query heads of one kv head lie side by side, and so are the rows of one product.
+void Attention::watch_scores(Ctx& ctx, Tensor packed, Tensor lse) {
+  const auto place = [&](const Tensor& all) { return all.rows(ctx.layer, ctx.layer + 1); };
+  if (ctx.watch->lse.defined()) ctx.ops.largest(place(ctx.watch->lse), lse, false);
+  if (!ctx.watch->score.defined()) return;
+  const AttentionShape& s = ctx.attention;
+  const int64_t group = s.heads / s.kv_heads, width = s.qkv_width();
+  const auto view = [&](int64_t row, int64_t column, int64_t rows, int64_t stride) {
+    Tensor t = packed.rows(row, row + 1);
+    if (t.data != nullptr) t.data = static_cast<std::byte*>(t.data) + column * static_cast<int64_t>(size_of(t.dtype));
+    t.shape = {rows, s.head_dim};
+    t.stride[0] = stride;
+    return t;
+  };
+  const Scope scope(ctx.temp());
+  const Tensor scores = ctx.temp().alloc(ctx.stat(), {group, s.seq}, "scores of a probe");
+  for (int64_t k = 0; k < s.kv_heads; ++k) {
+    const Tensor queries = view(s.seq - 1, k * group * s.head_dim, group, s.head_dim),
+                 keys = view(0, (s.heads + k) * s.head_dim, s.seq, width);
+    ctx.ops.matmul(scores, queries, keys, {.trans_b = true});
+    ctx.ops.largest(place(ctx.watch->score), scores, false);
+  }
 }
 
 // Keys and values of all tokens of the pass are in the cache before any query looks there.

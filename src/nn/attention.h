@@ -20,6 +20,7 @@ struct Attention {
 
  private:
   void attend(Ctx& ctx, Tensor packed /*(N, (H+2K)E)*/, Tensor out /*(N, H*E)*/, Tensor lse /*(B, H, T)*/) const;
+  static void watch_scores(Ctx& ctx, Tensor packed /*(N, (H+2K)E)*/, Tensor lse);
   static void attend_cached(Ctx& ctx, Tensor packed /*(N, (H+2K)E)*/, Tensor out /*(N, H*E)*/);
 };
 

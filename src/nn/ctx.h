@@ -7,6 +7,7 @@
 #include "nn/kv_cache.h"
 #include "nn/stored.h"
 #include "nn/tape.h"
+#include "nn/watch.h"
 #include "ops/ops.h"
 #include "parallel/tp_region.h"
 #include "param/param_store.h"
@@ -25,8 +26,9 @@ struct Ctx {
   bool accumulate = false;                         // gradients add to those of earlier micro-batches
   std::function<void(int group)> group_done = {};  // called when a group's gradients of this step are complete
   PassNoise noise = {};
-  const KvPass* kv = nullptr;  // of a pass with cached keys and values; null: every sequence stands for itself
-  int64_t layer = 0;           // whose block runs, of the whole model
+  const KvPass* kv = nullptr;    // of a pass with cached keys and values; null: every sequence stands for itself
+  const Watch* watch = nullptr;  // what is measured on the way; null: nothing
+  int64_t layer = 0;             // whose block runs, of the whole model
 
   const Precision& precision() const { return params.precision(); }
   DType act() const { return precision().compute; }

@@ -19,6 +19,15 @@ void Head::declare(ParamBuilder& params, const ModelConfig& model, const TrainCo
     output.declare_columns(params, std::string(kHeadName), model.vocab, model.hidden, {{.global = first, .count = vocab}}, model.init_std);
 }
 
+namespace {
+
+void watch_losses(Ctx& ctx, int64_t row, const Tensor& stats, const Tensor& targets) {
+  if (ctx.watch == nullptr || !ctx.watch->losses.defined()) return;
+  ctx.ops.add_losses(ctx.watch->losses, stats, targets, ctx.watch->groups, row, ctx.attention.seq);
+}
+
+}  // namespace
+
 // Adds the losses; what it returns lies in temporary memory of the caller's scope.
 Head::Scores Head::chunk_scores(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss_sum, int64_t row) const {
   const Scores s = make_scores(ctx, normed.dim(0));
@@ -28,6 +37,7 @@ Head::Scores Head::chunk_scores(Ctx& ctx, Tensor normed, Tensor targets, Tensor 
     ctx.ops.narrow_cross_entropy_finish(loss_sum, s.stats, targets);
   else
     ctx.ops.cross_entropy_finish(loss_sum, s.stats, targets);
+  watch_losses(ctx, row, s.stats, targets);
   return s;
 }
 
@@ -51,6 +61,7 @@ Tensor Head::chunk_gradient(Ctx& ctx, Tensor normed, Tensor targets, Tensor loss
     const Scores s = make_scores(ctx, normed.dim(0));
     output.product(ctx, normed, s.logits);
     ctx.ops.cross_entropy_whole(loss_sum, s.logits, s.stats, targets, scale);
+    watch_losses(ctx, row, s.stats, targets);
     return s.logits;
   }
   const Scores s = chunk_scores(ctx, normed, targets, loss_sum, row);

@@ -36,8 +36,10 @@ enum class OpKind : uint8_t {
   adamw,
   checksum,
   softmax,
+  largest,
+  add_losses,
 };
-inline constexpr int kOpKinds = 26;
+inline constexpr int kOpKinds = 28;
 
 std::string_view name_of(OpKind k);
 

@@ -82,14 +82,26 @@ struct AdamwStep {
 inline constexpr int64_t kAdamwStep = sizeof(AdamwStep) / sizeof(double);
 
 struct AdamwTensors {
-  Tensor weight;     // what the model computes with
-  Tensor master;     // f32 copy, or undefined when the weight is its own master
-  Tensor m, v;       // moments
-  Tensor grad;       // accumulated gradient
-  Tensor scale;      // (1) f32: multiplies the gradient (clipping); device-side, so no host round trip
-  Tensor step;       // (kAdamwStep) f64: an AdamwStep
-  Tensor weight_sq;  // (1) f64: sum of squares of the new weights is written here
+  Tensor weight;       // what the model computes with
+  Tensor master;       // f32 copy, or undefined when the weight is its own master
+  Tensor m, v;         // moments
+  Tensor grad;         // accumulated gradient
+  Tensor scale;        // (1) f32: multiplies the gradient (clipping); device-side, so no host round trip
+  Tensor step;         // (kAdamwStep) f64: an AdamwStep
+  Tensor weight_sq;    // (1) f64: sum of squares of the new weights is written here
+  Tensor change = {};  // (kAdamwChange) f64: an AdamwChange is written here; undefined: not measured
 };
+
+// What an update did to one tensor: of the values that carry it from step to step, masters where there are any, and of the moments as they
+// are stored.
+struct AdamwChange {
+  double change_sq = 0;  // sum of squares of new minus old
+  double unchanged = 0;  // elements that are what they were
+  double m_max = 0;      // largest absolute value
+  double v_min = 0;      // smallest of those that are not 0; infinity where all are
+  double v_max = 0;
+};
+inline constexpr int64_t kAdamwChange = sizeof(AdamwChange) / sizeof(double);
 
 struct AdamwScalars {
   float beta1 = 0.9f, beta2 = 0.95f, eps = 1e-8f, weight_decay = 0;
@@ -210,6 +222,12 @@ class Ops {
   void narrow_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale);
   // dst = src, rounded stochastically; rows of both may be strided. Element (n, c) has the noise of map.global(n * C + c).
   void round_rows(Tensor dst /*(N, C) bf16*/, Tensor src /*(N, C) f32*/, NoiseKey key, ElementMap map);
+  // out = max(out, x), or max(out, |x|): NaN is above all numbers, so one that was met stays.
+  void largest(Tensor out /*(1) f64*/, Tensor x, bool absolute);
+  // Adds the losses of tokens, of statistics as cross_entropy_finish takes them, to a table: token i of the call is token first + i of a
+  // batch of rows of `seq` tokens; row r adds to line groups[r], position t to column t * P / seq. A negative target adds nothing.
+  void add_losses(Tensor table /*(G, P) f64*/, Tensor stats /*(n, 3)*/, Tensor targets /*(n) i32*/, Tensor groups /*(B) i32*/,
+                  int64_t first, int64_t seq);
 
   const Cost& cost() const { return cost_; }
   void reset_cost() {
@@ -230,7 +248,8 @@ class Ops {
   virtual size_t cache_attention_scratch(int64_t /*tokens*/, int64_t /*segments*/, const CacheShape&, DType) const { return 0; }
   virtual size_t rmsnorm_bwd_scratch(int64_t /*rows*/, int64_t /*width*/) const { return 0; }
   virtual size_t embed_bwd_scratch(int64_t /*tokens*/, int64_t /*width*/) const { return 0; }
-  // Of the ops that reduce a whole tensor to one number: sum, sum_squares, adamw and checksum; of many tensors the sum.
+  // Of the ops that reduce a whole tensor to one number: sum, sum_squares, adamw, checksum and largest; of many tensors the sum. adamw
+  // takes it once for weight_sq and once for each number of an AdamwChange.
   virtual size_t reduce_scratch(int64_t /*elements*/) const { return 0; }
   // Waits for the work of earlier calls, where a backend returns before it is done.
   virtual void finish() {}
@@ -284,6 +303,8 @@ class Ops {
   virtual void do_narrow_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) = 0;
   virtual void do_narrow_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) = 0;
   virtual void do_round_rows(Tensor dst, Tensor src, NoiseKey key, const ElementMap& map) = 0;
+  virtual void do_largest(Tensor out, Tensor x, bool absolute, Tensor scratch) = 0;
+  virtual void do_add_losses(Tensor table, Tensor stats, Tensor targets, Tensor groups, int64_t first, int64_t seq) = 0;
 
  private:
   // The time of one op, still to be added to the op's seconds.

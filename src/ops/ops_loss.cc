@@ -57,4 +57,16 @@ void Ops::do_cross_entropy_whole(Tensor loss_sum, Tensor logits, Tensor stats, T
   do_cross_entropy_bwd(logits, logits, stats, targets, 0, scale);
 }
 
+void Ops::add_losses(Tensor table, Tensor stats, Tensor targets, Tensor groups, int64_t first, int64_t seq) {
+  HLAT_CHECK(table.rank() == 2 && table.dtype == DType::f64 && table.is_contiguous(), "add_losses: table {}", table.str());
+  HLAT_CHECK(stats.rank() == 2 && stats.dtype == stat_type(stats.dtype), "add_losses: stats {}", stats.str());
+  check_shape({"add_losses", "stats"}, stats, {stats.dim(0), 3});
+  check({"add_losses", "targets"}, targets, {stats.dim(0)}, DType::i32);
+  HLAT_CHECK(groups.rank() == 1 && groups.dtype == DType::i32 && groups.is_contiguous(), "add_losses: groups {}", groups.str());
+  HLAT_CHECK(seq > 0 && 0 < table.dim(1) && table.dim(1) <= seq && 0 <= first && first + stats.dim(0) <= groups.dim(0) * seq,
+             "add_losses: {} tokens from {} of {} rows of {}, in {} parts", stats.dim(0), first, groups.dim(0), seq, table.dim(1));
+  const Timed timed = count(OpKind::add_losses, 4 * static_cast<double>(stats.dim(0)), bytes_of({table, table, stats, targets, groups}));
+  if (stats.dim(0) > 0) do_add_losses(table, stats, targets, groups, first, seq);
+}
+
 }  // namespace hlat

@@ -97,6 +97,7 @@ void check_adamw(const AdamwTensors& t, const AdamwScalars& s) {
   check({"adamw", "scale"}, t.scale, {1}, stat_type(t.weight.dtype));
   check({"adamw", "step"}, t.step, {kAdamwStep}, DType::f64);
   check({"adamw", "weight_sq"}, t.weight_sq, {1}, DType::f64);
+  if (t.change.defined()) check({"adamw", "change"}, t.change, {kAdamwChange}, DType::f64);
   check_map("adamw", s.map);
   HLAT_CHECK(0 <= s.beta1 && s.beta1 < 1 && 0 <= s.beta2 && s.beta2 < 1 && s.eps >= 0, "adamw: beta1 {}, beta2 {}, eps {}", s.beta1,
              s.beta2, s.eps);
@@ -107,9 +108,9 @@ bool alike(const AdamwItem& a, const AdamwItem& b) {
   const AdamwTensors &x = a.tensors, &y = b.tensors;
   const AdamwScalars &s = a.scalars, &t = b.scalars;
   return x.weight.dtype == y.weight.dtype && x.master.defined() == y.master.defined() && x.m.dtype == y.m.dtype &&
-         x.grad.dtype == y.grad.dtype && x.scale.data == y.scale.data && x.step.data == y.step.data && s.beta1 == t.beta1 &&
-         s.beta2 == t.beta2 && s.eps == t.eps && s.round_weights == t.round_weights && s.round_moments == t.round_moments &&
-         s.seed == t.seed;
+         x.grad.dtype == y.grad.dtype && x.scale.data == y.scale.data && x.step.data == y.step.data &&
+         x.change.defined() == y.change.defined() && s.beta1 == t.beta1 && s.beta2 == t.beta2 && s.eps == t.eps &&
+         s.round_weights == t.round_weights && s.round_moments == t.round_moments && s.seed == t.seed;
 }
 
 }  // namespace
@@ -120,13 +121,14 @@ void Ops::adamw(std::span<const AdamwItem> items) {
   for (const AdamwItem& item : items) {
     const AdamwTensors& t = item.tensors;
     check_adamw(t, item.scalars);
-    HLAT_CHECK(alike(item, items.front()), "adamw: {} and {} differ in type, scale, step or constants", t.weight.str(),
+    HLAT_CHECK(alike(item, items.front()), "adamw: {} and {} differ in type, scale, step, constants or what is measured", t.weight.str(),
                items.front().tensors.weight.str());
     elements += numel(t.weight);
     // The weight is read only when it is its own master.
     bytes += bytes_of({t.weight, t.m, t.m, t.v, t.v, t.grad, t.scale, t.step, t.weight_sq}) +
              (t.master.defined() ? bytes_of({t.master, t.master}) : bytes_of({t.weight}));
-    parts += reduce_scratch(t.weight.numel());
+    if (t.change.defined()) bytes += bytes_of({t.change});
+    parts += reduce_scratch(t.weight.numel()) * static_cast<size_t>(t.change.defined() ? 1 + kAdamwChange : 1);
   }
   const Timed timed = count(OpKind::adamw, 18 * elements, bytes);
   const Scope scope(temp_);
@@ -139,6 +141,15 @@ void Ops::checksum(Tensor out, Tensor x) {
   const Timed timed = count(OpKind::checksum, 0, bytes_of({out, x}));
   const Scope scope(temp_);
   do_checksum(out, x, scratch(reduce_scratch(x.numel()), OpKind::checksum));
+}
+
+void Ops::largest(Tensor out, Tensor x, bool absolute) {
+  check({"largest", "out"}, out, {1}, DType::f64);
+  check_flat({"largest", "x"}, x);
+  const Timed timed = count(OpKind::largest, numel(x), bytes_of({out, x}));
+  if (x.numel() == 0) return;
+  const Scope scope(temp_);
+  do_largest(out, x, absolute, scratch(reduce_scratch(x.numel()), OpKind::largest));
 }
 
 }  // namespace hlat

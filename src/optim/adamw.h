@@ -13,6 +13,7 @@ struct OptimScalars {
   Tensor weight_sq;  // (U) f64: squared norm of each unit's new weights
   Tensor scale;      // (1) f32: clipping factor
   Tensor step;       // (kAdamwStep) f64: learning rate and number of the update
+  Tensor change;     // (U, kAdamwChange) f64: what the update of each unit changed, where that is measured; may be undefined
 };
 
 class AdamW {
@@ -26,11 +27,13 @@ class AdamW {
   void measure(Ops& ops, const ParamStore& params, const OptimScalars& s, Tensor total /*(1) f64*/) const;
   // The clipping factor from the sum over all ranks.
   void clip(Ops& ops, const OptimScalars& s, Tensor total) const { ops.clip_scale(s.scale, total, config_.clip); }
-  // The units of one bucket.
-  void update(Ops& ops, const ParamStore& params, const OptimScalars& s, int bucket) const;
+  // The units of one bucket. measured: also tells what it changed, with the same result.
+  void update(Ops& ops, const ParamStore& params, const OptimScalars& s, int bucket, bool measured = false) const;
+  // Asks for the temporary memory of a measured update once, so that a run that never measures takes as much.
+  void reserve_measured(Ops& ops, const ParamStore& params, Region& temp) const;
 
  private:
-  AdamwItem item(const ParamStore& params, const OptimScalars& s, int64_t unit) const;
+  AdamwItem item(const ParamStore& params, const OptimScalars& s, int64_t unit, bool measured) const;
 
   OptimConfig config_;
   uint64_t seed_;

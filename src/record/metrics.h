@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "record/monitors.h"
 
 namespace hlat {
 
@@ -39,6 +40,7 @@ struct StepMetrics {
   // Of the held-out documents after this step; none: not looked at, not written.
   std::optional<double> val_loss = {}, val_ppl = {}, val_bpb = {};  // bpb: bits per byte of text
   std::vector<std::pair<std::string, double>> val_losses = {};      // by source, where there are several
+  std::optional<Monitors> monitors = {};                            // every monitor.every steps
 };
 
 // Calls visit(name, value) for every field that is recorded, step and tokens aside, in the order of the record.
@@ -66,6 +68,30 @@ void scalars(const StepMetrics& m, const Visit& visit) {
   if (m.val_bpb) visit("val_bpb", *m.val_bpb);
   for (const auto& [source, loss] : m.val_losses) visit(("val_loss/" + source).c_str(), loss);
 }
+
+// Calls number(name, value) and list(name, values) for all that is there, the losses by source aside.
+template <class Number, class List>
+void monitor_values(const Monitors& m, const Number& number, const List& list) {
+  list("grad_norm", m.grad_norm);
+  list("weight_norm", m.weight_norm);
+  list("update_ratio", m.update_ratio);
+  list("unchanged", m.unchanged);
+  list("max_activation", m.max_activation);
+  list("max_lse", m.max_lse);
+  if (!m.max_logit.empty()) list("max_logit", m.max_logit);
+  number("moment1_max", m.moment1_max);
+  number("moment2_min", m.moment2_min);
+  number("moment2_max", m.moment2_max);
+  list("position_loss", m.position_loss);
+  number("repetition", m.repetition);
+  number("copy_baseline", m.copy_baseline);
+  if (m.probe_loss) number("probe_loss", *m.probe_loss);
+  if (m.leak) number("leak", *m.leak);
+  if (m.drift) number("drift", *m.drift);
+}
+
+// The object "monitors": a value that is not finite is null in its list, and "not_finite" names it as "max_lse/3".
+nlohmann::ordered_json monitors_json(const Monitors& m);
 
 // object[name] = value. JSON has no number that is not finite: such a value is null there, and "not_finite" says which it is.
 void put_number(nlohmann::ordered_json& object, const char* name, double value);

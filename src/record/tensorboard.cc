@@ -5,6 +5,7 @@
 
 #include <array>
 #include <bit>
+#include <type_traits>
 
 #include "base/machine.h"
 
@@ -78,16 +79,30 @@ EventWriter::EventWriter(const std::filesystem::path& folder, double wall_time)
 
 namespace {
 
+void put_value(std::string& summary, std::string_view tag, double value) {
+  std::string item;
+  put_bytes(item, 1, tag);
+  put_tag(item, 2, fixed32);
+  put_fixed(item, static_cast<float>(value));
+  put_bytes(summary, 1, item);
+}
+
+// monitor/leak, monitor/grad_norm/03, monitor/source_loss/web.
+void put_monitors(std::string& summary, const Monitors& m) {
+  monitor_values(
+      m, [&](const char* name, double value) { put_value(summary, fmt::format("monitor/{}", name), value); },
+      [&](const char* name, const std::vector<double>& values) {
+        for (size_t i = 0; i < values.size(); ++i) put_value(summary, fmt::format("monitor/{}/{:02}", name, i), values[i]);
+      });
+  for (const auto& [source, loss] : m.source_loss) put_value(summary, fmt::format("monitor/source_loss/{}", source), loss);
+}
+
 template <class Metrics>
 std::string event_of(const Metrics& m, std::string_view prefix, double wall_time) {
   std::string summary;
-  scalars(m, [&](const char* name, double value) {
-    std::string item;
-    put_bytes(item, 1, fmt::format("{}{}", prefix, name));
-    put_tag(item, 2, fixed32);
-    put_fixed(item, static_cast<float>(value));
-    put_bytes(summary, 1, item);
-  });
+  scalars(m, [&](const char* name, double value) { put_value(summary, fmt::format("{}{}", prefix, name), value); });
+  if constexpr (std::is_same_v<Metrics, StepMetrics>)
+    if (m.computed && m.monitors) put_monitors(summary, *m.monitors);
   std::string event = event_head(wall_time);
   put_tag(event, 2, varint);
   put_varint(event, static_cast<uint64_t>(m.step));

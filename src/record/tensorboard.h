@@ -22,7 +22,7 @@ class EventWriter {
   // file exists.
   EventWriter(const std::filesystem::path& folder, double wall_time);
 
-  void write(const StepMetrics& m, double wall_time);  // tags train/loss, train/grad_norm, ...
+  void write(const StepMetrics& m, double wall_time);  // tags train/loss, train/grad_norm, ..., monitor/grad_norm/03
   void write(const TaskMetrics& m, double wall_time);  // tags eval/hellaswag/acc_norm, ...
 
  private:

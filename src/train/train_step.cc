@@ -33,6 +33,8 @@ TrainStep::TrainStep(Executor& executor)
       shared_weights_(params_, mesh_, ops_, executor.memory()[Purpose::io]),
       health_(params_, mesh_, config_.parallel.zero1, config_.parallel.health_every, ops_, device_, executor.memory()[Purpose::io]),
       light_(mesh_, params_.precision().compute, config_.parallel.health_every, ops_, device_, executor.memory()),
+      monitor_(executor),
+      probe_(executor, micros_),
       batch_(config_.train.micro_batch, config_.train.seq_len) {
   Region& io = executor.memory()[Purpose::io];
   totals_ = io.alloc(DType::f64, {kTotals}, "sums over ranks");
@@ -41,6 +43,8 @@ TrainStep::TrainStep(Executor& executor)
   scalars_.weight_sq = io.alloc(DType::f64, {units}, "parameter norms");
   scalars_.scale = io.alloc(executor.stat(), {1}, "clipping factor");
   scalars_.step = io.alloc(DType::f64, {kAdamwStep}, "learning rate and step");
+  scalars_.change = monitor_.change();
+  if (scalars_.change.defined()) optimizer_.reserve_measured(ops_, params_, executor.memory()[Purpose::temp]);
 }
 
 void TrainStep::now(FlightAction action, int micro, int chunk) {
@@ -56,6 +60,7 @@ void TrainStep::load(const Action& a, BatchSource* source, StepResult& result) {
     const auto start = std::chrono::steady_clock::now();
     source->read(a.micro * batch_.rows, batch_);
     result.data_wait_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (watched_ > 0) monitor_.loaded(watched_, a.micro * batch_.rows, batch_, *source);
   }
   executor_.load(a, batch_.inputs.data(), batch_.targets.data());
 }
@@ -110,7 +115,7 @@ bool TrainStep::run_graphs(BatchSource* source, StepResult& result) {
   for (int micro = 0; micro < static_cast<int>(micros_); ++micro) {
     const GradientSums sums{.accumulate = micro > 0};
     const Action a{.kind = ActionKind::forward, .micro = micro};
-    std::unique_ptr<Recording>& graph = graphs_[micro > 0];
+    std::unique_ptr<Recording>& graph = graphs_[static_cast<size_t>((micro > 0 ? 1 : 0) + (watched_ > 0 ? 2 : 0))];
     if (graph == nullptr)
       graph = device_.record([&] {
         executor_.forward(a);
@@ -135,7 +140,10 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   result.checked = check && health_.due(step);
   sync_.begin_step(step, result.checked ? &health_ : nullptr);
   executor_.set_step(step);
+  watched_ = check && monitor_.due(step) ? step : 0;
+  if (watched_ > 0) monitor_.begin();
   if (!run_graphs(source, result)) run_schedule(source, result);
+  if (watched_ > 0) monitor_.end_passes();
   executor_.set_step(0);
   now(FlightAction::reduce);
   sync_.finish();
@@ -155,6 +163,7 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
     sum_over_ranks(total(kWeightSq), true, zero1);
     now(FlightAction::read_back);
     read_totals(step, result);
+    if (watched_ > 0) result.monitors = monitor_.finish(scalars_);
   }
   if (result.checked) now(FlightAction::compare);
   if (result.checked) health_.check_weights(step);
@@ -213,7 +222,7 @@ void TrainStep::read_totals(int64_t step, StepResult& result) const {
 void TrainStep::update() {
   for (int b = 0; b < static_cast<int>(params_.buckets().size()); ++b) {
     if (before_update_) before_update_(b);
-    optimizer_.update(ops_, params_, scalars_, b);
+    optimizer_.update(ops_, params_, scalars_, b, watched_ > 0);
     sync_.gather(b);
   }
   ops_.sum(total(kWeightSq), scalars_.weight_sq.rows(0, params_.counted_units()));

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "data/batch.h"
 #include "health/health.h"
@@ -11,7 +12,9 @@
 #include "model/executor.h"
 #include "optim/adamw.h"
 #include "train/grad_sync.h"
+#include "train/probe.h"
 #include "train/shared_weights.h"
+#include "train/step_monitor.h"
 
 namespace hlat {
 
@@ -20,10 +23,11 @@ struct StepResult {
   double grad_norm = 0;   // before clipping
   double param_norm = 0;  // after the update
   double data_wait_s = 0;
-  double comm_s = 0;       // time of all communication of this rank
-  double comm_wait_s = 0;  // the part of it that computation waited for
-  bool checked = false;    // this rank and its peers compared what they hold, and it was equal
-  bool skipped = false;    // the update was left out; param_norm is not known
+  double comm_s = 0;                      // time of all communication of this rank
+  double comm_wait_s = 0;                 // the part of it that computation waited for
+  bool checked = false;                   // this rank and its peers compared what they hold, and it was equal
+  bool skipped = false;                   // the update was left out; param_norm is not known
+  std::optional<Monitors> monitors = {};  // where they are due; not of a step that is skipped
 };
 
 class TrainStep {
@@ -31,7 +35,8 @@ class TrainStep {
   explicit TrainStep(Executor& executor);
 
   // `source` is read on ranks whose executor reads batches, and null elsewhere and in a dry run. check: whether a step whose turn it is
-  // compares replicas; a dry run plans a step without.
+  // compares replicas and measures
+  // itself; a dry run plans a step without.
   StepResult run(int64_t step, double lr, BatchSource* source, bool check = true);
 
   // Called before the update of each bucket, whose elements may be changed when it returns; empty: nothing to wait for.
@@ -46,6 +51,8 @@ class TrainStep {
   void pass_over(BatchSource* source);
   // Compares what replicas hold of the state that is about to be saved, where this run compares at all. FailedStep. Collective.
   void check_state(int64_t step);
+
+  Probe& probe() { return probe_; }  // between steps
 
   void record_to(FlightRecorder& flight) { flight_ = &flight; }  // what of a step is under way; it must outlive this
   void trace_to(StepTrace& trace) { trace_ = &trace; }           // likewise
@@ -94,15 +101,19 @@ class TrainStep {
   SharedWeights shared_weights_;
   Health health_;
   LightCheck light_;
+  StepMonitor monitor_;
+  Probe probe_;
   Batch batch_;
   std::function<void(int)> before_update_;
   Gate gate_;
   FlightRecorder* flight_ = nullptr;
   StepTrace* trace_ = nullptr;
   fault::Injector* faults_ = nullptr;
-  bool ran_ = false;                                  // a whole schedule, op by op
-  std::array<std::unique_ptr<Recording>, 2> graphs_;  // of a micro-batch: the first of a step, and one that adds to its gradients
-  Tensor totals_;                                     // (3) f64: squared gradient norm, loss, squared weight norm
+  bool ran_ = false;     // a whole schedule, op by op
+  int64_t watched_ = 0;  // the step under way, where it measures itself; else 0
+  // Of a micro-batch: the first of a step, and one that adds to its gradients; then both as a step that measures itself has them.
+  std::array<std::unique_ptr<Recording>, 4> graphs_;
+  Tensor totals_;  // (3) f64: squared gradient norm, loss, squared weight norm
   OptimScalars scalars_;
 };
 

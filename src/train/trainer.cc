@@ -8,6 +8,7 @@
 #include "base/memory_limits.h"
 #include "checkpoint/health_record.h"
 #include "comm/host_exchange.h"
+#include "data/first_rows.h"
 #include "optim/learning_rate.h"
 
 namespace hlat {
@@ -55,6 +56,7 @@ class ShownSource final : public BatchSource {
     if (const auto nats = source_.entropy()) sum_ = sum_.value_or(0) + std::nearbyint(*nats * 0x1p32) * 0x1p-32;
   }
   std::optional<double> entropy() const override { return sum_; }  // the sum over micro-batches
+  int32_t source_of(int64_t step, int64_t row) const override { return source_.source_of(step, row); }
 
  private:
   BatchSource& source_;
@@ -140,6 +142,9 @@ class Trainer {
     if (setup_.flight != nullptr) setup_.flight->end_step(step, m.step_s, m.step_s - m.data_wait_s - m.comm_wait_s);
     if (m.computed && source && source->entropy())
       m.floor = sum_over(mesh_.along(Axis::dp), *source->entropy()) / static_cast<double>(step_.micros() * mesh_.shape().dp);
+    m.monitors = r.monitors;
+    const bool probes = m.monitors && step_.probe().due(step);
+    if (probes) probe(*m.monitors);
     const bool validates = validates_after(step);
     if (validates) {
       now(FlightPhase::validation, "validation");
@@ -162,7 +167,7 @@ class Trainer {
     if (saves_ && vote.due != 0 && vote.busy == 0 && !ends) begin_save(static_cast<RunSaves::Due>(vote.due), state);
     // A process whose steps were all skipped so far has not used all of its memory yet: the first whole one is held against the plan.
     const bool whole = !(first_ && m.skipped);
-    if (whole && (first_ || validates)) setup_.plan.check_used(setup_.model.high_water(), mesh_);
+    if (whole && (first_ || validates || probes)) setup_.plan.check_used(setup_.model.high_water(), mesh_);
     if (whole && std::exchange(first_, false)) tell_memory(step);
     if (!ends) evaluate(step);
     return vote.signal;
@@ -224,6 +229,13 @@ class Trainer {
     if (verdict.cause != LossCause::none) tell(step, verdict);
     if (verdict.ends()) throw LossPolicy::failure(step, verdict);
     return r;
+  }
+
+  // Its rows are read when they are first asked for. Collective.
+  void probe(Monitors& monitors) {
+    now(FlightPhase::validation, "validation");
+    if (setup_.data != nullptr && !probe_rows_) probe_rows_ = first_rows(*setup_.data, config_.train.micro_batch);
+    step_.probe().run(probe_rows_ ? &*probe_rows_ : nullptr, monitors);
   }
 
   // Collective over the ranks that read the first stage's rows, which are rank 0's replicas.
@@ -344,6 +356,7 @@ class Trainer {
   TrainStep step_;
   LossPolicy policy_;
   std::optional<Validation> validation_;
+  std::optional<Batch> probe_rows_;  // on ranks that read batches, once they were needed
   std::unique_ptr<TrainBatches> batches_;
   Means means_;
   double executed_flops_, peak_flops_;         // of all ranks

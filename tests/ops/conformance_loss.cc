@@ -1,4 +1,4 @@
-// Rows of the vocabulary-parallel cross-entropy, of the choice of the largest logit and of reductions: sums, checksums.
+// Rows of the vocabulary-parallel cross-entropy, of the choice of the largest logit and of reductions: sums, checksums, largest values.
 #include <algorithm>
 #include <cmath>
 
@@ -134,6 +134,27 @@ void checksum(Lab& lab, const Shape& shape) {
   lab.expect("out", out, {.rounded = false});
 }
 
+// Exact: nothing is computed. It starts below or above what is there.
+void largest(Lab& lab, const Shape& shape, bool absolute, double start) {
+  const Twin x = lab.input(shape, "x"), out = lab.values(DType::f64, {1}, {start});
+  lab.run([&](Ops& ops, const View& at) { ops.largest(at(out), at(x), absolute); });
+  lab.expect("out", out, {.rounded = false});
+}
+
+// A call takes tokens from the middle of the batch; rows go to lines that several of them share, and some targets are ignored.
+void add_losses(Lab& lab, int64_t rows, int64_t seq, int64_t parts, int64_t first, int64_t n) {
+  std::vector<int32_t> targets = some_targets(n, 100), lines;
+  for (int64_t r = 0; r < rows; ++r) lines.push_back(static_cast<int32_t>(r * 2 % 3));
+  std::vector<double> values = normals(3 * n, "stats");
+  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(3 * i + 1)] = 1 + std::abs(values[static_cast<size_t>(3 * i + 1)]);
+  const Twin stats = lab.values(DType::f32, {n, 3}, values), table = lab.values(DType::f64, {3, parts}, normals(3 * parts, "table"));
+  const Twin targets_of = lab.ids(targets), groups = lab.ids(lines);
+  lab.run([&](Ops& ops, const View& at) { ops.add_losses(at(table), at(stats), at(targets_of), at(groups), first, seq); });
+  // f64 sums of numbers near 1, in another order.
+  lab.expect("table", table,
+             {.units = static_cast<double>(n) * 0x1p-20, .magnitude = std::vector<double>(static_cast<size_t>(3 * parts), 4.0)});
+}
+
 // Of numbers as they are and of coarse ones, which are often equal.
 void argmax(Lab& lab, int64_t n, int64_t vocab, int64_t first, bool coarse) {
   std::vector<double> values = normals(n * vocab, "logits");
@@ -193,6 +214,18 @@ void add_loss_rows(Table& table) {
   for (const int64_t n : {1, 2, 17, 1000, 70001}) table.push_back({"sum", fmt::format("{}", n), [n](Lab& lab) { sum_wide(lab, n); }});
   for (const Shape& shape : {Shape{1}, Shape{2}, Shape{3}, Shape{5, 7}, Shape{1000}, Shape{70001}, Shape{3, 7, 11, 13}})
     table.push_back({"checksum", shape.str(), [shape](Lab& lab) { checksum(lab, shape); }});
+  for (const Shape& shape : {Shape{1}, Shape{7}, Shape{33, 5}, Shape{70001}, Shape{4, 8, 100}})
+    for (const bool absolute : {false, true})
+      for (const double start : {-1e30, 100.0})
+        table.push_back({"largest", fmt::format("{}{} from {}", shape.str(), absolute ? " absolute" : "", start),
+                         [=](Lab& lab) { largest(lab, shape, absolute, start); }});
+  struct Stretch {
+    int64_t rows, seq, parts, first, n;
+  };
+  for (const Stretch s : {Stretch{1, 1, 1, 0, 1}, Stretch{3, 7, 2, 0, 21}, Stretch{5, 23, 16, 20, 50}, Stretch{4, 300, 300, 299, 602},
+                          Stretch{2, 2048, 16, 1024, 2000}})
+    table.push_back({"add_losses", fmt::format("{} rows of {} in {}, {} from {}", s.rows, s.seq, s.parts, s.n, s.first),
+                     [=](Lab& lab) { add_losses(lab, s.rows, s.seq, s.parts, s.first, s.n); }});
   for (const Shape& shape : {Shape{1}, Shape{17}, Shape{3, 1000}, Shape{70001}})
     table.push_back({"sum_squares", shape.str(), [shape](Lab& lab) { sum_squares(lab, shape); }});
 }

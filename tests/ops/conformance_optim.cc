@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/conformance.h"
 #include "support/adamw_call.h"
@@ -20,12 +21,13 @@ struct AdamwCase {
   int64_t step = 1;
   AdamwScalars scalars;
   double scale = 1;
+  bool measured = false;
 };
 
 struct AdamwTwins {
-  Twin weight, master, m, v, grad, scale, step, weight_sq;
+  Twin weight, master, m, v, grad, scale, step, weight_sq, change;
   AdamwTensors at(const View& view) const {
-    return {view(weight), view(master), view(m), view(v), view(grad), view(scale), view(step), view(weight_sq)};
+    return {view(weight), view(master), view(m), view(v), view(grad), view(scale), view(step), view(weight_sq), view(change)};
   }
 };
 
@@ -51,6 +53,7 @@ AdamwTwins make_twins(Lab& lab, const AdamwCase& c) {
   const AdamwStep step = AdamwStep::of(c.lr, c.step, c.scalars.beta1, c.scalars.beta2);
   t.step = lab.values(DType::f64, {kAdamwStep}, {step.lr, step.correction1, step.correction2_rsqrt, step.number});
   t.weight_sq = lab.output(DType::f64, {1});
+  if (c.measured) t.change = lab.output(DType::f64, {kAdamwChange});
   return t;
 }
 
@@ -115,8 +118,24 @@ void expect_rounded_master(const AdamwTwins& t, const AdamwCase& c) {
   }
 }
 
+// Of what was stored, before and after: sums of squares in f32 over short runs, all else exactly.
+void expect_change(Lab& lab, const AdamwTwins& t, const std::vector<double>& before, const Tensor& after) {
+  AdamwChange change{.v_min = std::numeric_limits<double>::infinity()};
+  const std::vector<double> w = to_f64(after), m = to_f64(t.m.test), v = to_f64(t.v.test);
+  for (size_t i = 0; i < w.size(); ++i) {
+    change.change_sq += (w[i] - before[i]) * (w[i] - before[i]);
+    change.unchanged += w[i] == before[i] ? 1 : 0;
+    change.m_max = std::max(change.m_max, std::abs(m[i]));
+    change.v_max = std::max(change.v_max, v[i]);
+    if (v[i] > 0) change.v_min = std::min(change.v_min, v[i]);
+  }
+  *t.change.ref.as<AdamwChange>() = change;
+  lab.expect("change", t.change, {.units = 64});
+}
+
 void adamw(Lab& lab, const AdamwCase& c) {
   const AdamwTwins t = make_twins(lab, c);
+  const std::vector<double> before = to_f64(c.master ? t.master.test : t.weight.test);
   const UpdateMagnitudes units = magnitudes(t, c);
   lab.run([&](Ops& ops, const View& at) { adamw(ops, t.at(at), c.scalars); });
   expect_stored(lab, "m", t.m, units.m, c, Noise::round_moment1);
@@ -128,6 +147,7 @@ void adamw(Lab& lab, const AdamwCase& c) {
   for (const double w : to_f64(own.test)) squares += w * w;
   *row(t.weight_sq.ref) = squares;
   lab.expect("weight_sq", t.weight_sq, {.units = 64});
+  if (c.measured) expect_change(lab, t, before, own.test);
 }
 
 struct Variant {
@@ -155,7 +175,7 @@ const std::vector<Variant> kVariants = {
 
 void add_optim_rows(Table& table) {
   for (const Variant& variant : kVariants) {
-    for (int bits = 0; bits < 32; ++bits) {
+    for (int bits = 0; bits < 64; ++bits) {
       AdamwCase c{.moment = (bits & 1) ? DType::bf16 : DType::f32,
                   .grad = (bits & 2) ? DType::bf16 : DType::f32,
                   .master = (bits & 4) != 0,
@@ -163,13 +183,14 @@ void add_optim_rows(Table& table) {
                   .lr = variant.lr,
                   .step = variant.step,
                   .scalars = variant.scalars,
-                  .scale = variant.scale};
+                  .scale = variant.scale,
+                  .measured = (bits & 32) != 0};
       c.scalars.round_weights = (bits & 8) ? Rounding::stochastic : Rounding::nearest;
       c.scalars.round_moments = (bits & 16) ? Rounding::stochastic : Rounding::nearest;
       table.push_back(
           {"adamw",
-           fmt::format("{}: moments {}, grad {}{}{}{}", variant.name, name_of(c.moment), name_of(c.grad), c.master ? ", master" : "",
-                       (bits & 8) ? ", stochastic weights" : "", (bits & 16) ? ", stochastic moments" : ""),
+           fmt::format("{}: moments {}, grad {}{}{}{}{}", variant.name, name_of(c.moment), name_of(c.grad), c.master ? ", master" : "",
+                       (bits & 8) ? ", stochastic weights" : "", (bits & 16) ? ", stochastic moments" : "", c.measured ? ", measured" : ""),
            [c](Lab& lab) {
              if (!c.master || lab.dtype() == DType::bf16) adamw(lab, c);
            }});

@@ -82,7 +82,7 @@ void sums_of_nothing(
   ops.sum(sum, memory.zeros(DType::f64, {0}));
   ops.sum(narrow, t({0}));
   ops.sum_squares(squares, t({0, 7}));
-  adamw(ops, {t({0}), {}, t({0}), t({0}), t({0}), memory.zeros(stat, {1}), memory.zeros(DType::f64, {kAdamwStep}), weight_sq},
+  adamw(ops, {t({0}), {}, t({0}), t({0}), t({0}), memory.zeros(stat, {1}), memory.zeros(DType::f64, {kAdamwStep}), weight_sq, {}},
         {.round_weights = Rounding::stochastic, .round_moments = Rounding::stochastic});
   sync();
   EXPECT_TRUE(zero(sum) && zero(narrow) && zero(squares) && zero(weight_sq));
@@ -90,6 +90,10 @@ void sums_of_nothing(
   ops.checksum(mark, t({3, 0}));
   sync();
   EXPECT_TRUE(zero(mark));
+  const Tensor top = memory.from(DType::f64, {1}, {-3});
+  ops.largest(top, t({0, 5}), true);
+  sync();
+  EXPECT_EQ(to_f64(top), std::vector<double>{-3});
 
   const Tensor dw = nan(dtype, {6}), kept = memory.random(dtype, {6}, "dw");
   const std::vector<double> before = to_f64(kept);

@@ -31,7 +31,8 @@ AdamwTensors adamw_tensors(DType weight, DType moment, bool master) {
           .grad = t32({5}),
           .scale = t32({1}),
           .step = t64({kAdamwStep}),
-          .weight_sq = t64({1})};
+          .weight_sq = t64({1}),
+          .change = {}};
 }
 
 struct Call {
@@ -233,6 +234,26 @@ TEST(OpsFront, RefusesBrokenContracts) {
        [](Ops& o) {
          o.checksum(ids(2), columns(t32({2, 5}), 0, 4));
        }},
+      {"largest: out is f32(1), expected f64", [](Ops& o) { o.largest(t32({1}), t32({3}), true); }},
+      {"largest: x is i32(3), expected contiguous floats", [](Ops& o) { o.largest(t64({1}), ids(3), true); }},
+      {"add_losses: table f32(2, 4)",
+       [](Ops& o) {
+         o.add_losses(t32({2, 4}), t32({6, 3}), ids(6), ids(2), 0, 4);
+       }},
+      {"add_losses: 6 tokens from 4 of 2 rows of 4, in 4 parts",
+       [](Ops& o) {
+         o.add_losses(t64({2, 4}), t32({6, 3}), ids(6), ids(2), 4, 4);
+       }},
+      {"add_losses: 6 tokens from 0 of 2 rows of 4, in 5 parts",
+       [](Ops& o) {
+         o.add_losses(t64({2, 5}), t32({6, 3}), ids(6), ids(2), 0, 4);
+       }},
+      {"adamw: change is f64(1), expected shape (5)",
+       [](Ops& o) {
+         AdamwTensors t = adamw_tensors(DType::f32, DType::f32, false);
+         t.change = t64({1});
+         adamw(o, t, {});
+       }},
       {"cast: f64(4) to f32(4)", [](Ops& o) { o.cast(t32({4}), t64({4})); }},
       {"clip_scale: sq f32(2)", [](Ops& o) { o.clip_scale(t32({1}), t32({2}), 1); }},
       {"adamw: weight f32(5) is its own master", [](Ops& o) { adamw(o, adamw_tensors(DType::f32, DType::f32, true), {}); }},
@@ -334,6 +355,7 @@ TEST(OpsFront, EveryOpKindHasAName) {
   EXPECT_EQ(name_of(OpKind::sum), "sum");
   EXPECT_EQ(name_of(OpKind::adamw), "adamw");
   EXPECT_EQ(name_of(OpKind::checksum), "checksum");
+  EXPECT_EQ(name_of(OpKind::add_losses), "add_losses");
 }
 
 // Stands for a backend with known needs.
@@ -381,6 +403,13 @@ TEST(OpsFront, ScratchComesFromTempForOneCall) {
       {3072, [](Ops& o) { o.sum_squares(t64({1}), t32({50})); }},
       {3072, [](Ops& o) { adamw(o, adamw_tensors(DType::f32, DType::f32, false), {}); }},
       {3328, [](Ops& o) { o.checksum(ids(2), t32({300})); }},
+      {3328, [](Ops& o) { o.largest(t64({1}), t32({300}), false); }},
+      {18176,
+       [](Ops& o) {
+         AdamwTensors t = adamw_tensors(DType::f32, DType::f32, false);
+         t.change = t64({kAdamwChange});
+         adamw(o, t, {});
+       }},  // six times 3005, padded
   };
   for (const auto& [bytes, call] : calls) {
     Region temp;

@@ -8,6 +8,7 @@
 
 #include "backend/cpu/cpu_ops.h"
 #include "ops/ref_ops.h"
+#include "support/adamw_call.h"
 #include "support/ops_fixture.h"
 
 namespace hlat {
@@ -336,6 +337,57 @@ TEST_P(OpsProperty, TheSameCallGivesTheSameBits) {
     const std::vector<Tensor> a = once(), b = once();
     for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(same_bits(a[i], b[i])) << "result " << i << " " << a[i].str();
   }
+}
+
+TEST_P(OpsProperty, AMeasuredUpdateHasTheSameBits) {
+  for (int bits = 0; bits < 16; ++bits) {
+    const auto type = [&](int bit) { return (bits & bit) != 0 ? DType::bf16 : DType::f32; };
+    const bool master = type(1) == DType::bf16 && (bits & 2) == 0;
+    for (const int64_t n : {1, 37, 9001}) {
+      const auto update = [&](bool measured) {
+        AdamwTensors t{.weight = memory_.random(type(1), {n}, "w"),
+                       .master = master ? memory_.random(DType::f32, {n}, "w") : Tensor{},
+                       .m = memory_.random(type(2), {n}, "m"),
+                       .v = memory_.random(type(2), {n}, "v"),
+                       .grad = memory_.random(type(4), {n}, "g"),
+                       .scale = memory_.from(DType::f32, {1}, {0.5}),
+                       .step = memory_.from(DType::f64, {kAdamwStep}, {1e-2, 1.5, 1.25, 3}),
+                       .weight_sq = memory_.zeros(DType::f64, {1}),
+                       .change = measured ? memory_.zeros(DType::f64, {kAdamwChange}) : Tensor{}};
+        for (int64_t i = 0; i < n; ++i) store_f64(t.v, i, std::abs(load_f64(t.v, i)));
+        const Rounding rounding = (bits & 8) != 0 ? Rounding::stochastic : Rounding::nearest;
+        const AdamwScalars s{.weight_decay = 0.1f, .round_weights = rounding, .round_moments = rounding, .seed = 5};
+        run([&](Ops& ops) { adamw(ops, t, s); });
+        return t;
+      };
+      const AdamwTensors plain = update(false), measured = update(true);
+      EXPECT_TRUE(same_bits(plain.weight, measured.weight) && same_bits(plain.m, measured.m) && same_bits(plain.v, measured.v) &&
+                  same_bits(plain.weight_sq, measured.weight_sq) && (!master || same_bits(plain.master, measured.master)))
+          << "variant " << bits << " of " << n;
+    }
+  }
+}
+
+// NaN is seen wherever it stands and stays; out starts above, below and at what is there.
+TEST_P(OpsProperty, TheLargestValueIsExact) {
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const int64_t n : {1, 15, 16, 1000, 50001}) {
+      const Tensor x = memory_.zeros(dtype, {n}), out = memory_.from(DType::f64, {1}, {-10});
+      const auto largest = [&](bool absolute) {
+        run([&](Ops& ops) { ops.largest(out, x, absolute); });
+        return load_f64(out, 0);
+      };
+      for (int64_t i = 0; i < n; ++i) store_f64(x, i, -4);
+      EXPECT_EQ(largest(false), -4);
+      EXPECT_EQ(largest(true), 4);
+      EXPECT_EQ(largest(false), 4);  // not above what was there
+      store_f64(x, n - 1, -64);
+      EXPECT_EQ(largest(true), 64);
+      store_f64(x, n / 2, std::nan(""));
+      EXPECT_TRUE(std::isnan(largest(false)));
+      store_f64(x, n / 2, 1e9);
+      EXPECT_TRUE(std::isnan(largest(true)));
+    }
 }
 
 // Long enough for many blocks of keys, which a GPU works on at the same time and in any order.

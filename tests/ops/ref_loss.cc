@@ -1,6 +1,7 @@
 // Cross-entropy, norms, AdamW and checksums of the reference backend.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/ref_ops.h"
 #include "support/host_memory.h"
@@ -40,6 +41,14 @@ void RefOps::do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targe
   for (int64_t n = 0; n < stats.dim(0); ++n) {
     const double* s = row(stats, n);
     if (targets.as<int32_t>()[n] >= 0) row(loss_sum)[0] += std::log(s[1]) + s[0] - s[2];
+  }
+}
+
+void RefOps::do_add_losses(Tensor table, Tensor stats, Tensor targets, Tensor groups, int64_t first, int64_t seq) {
+  for (int64_t n = 0; n < stats.dim(0); ++n) {
+    const double* s = row(stats, n);
+    const int64_t token = first + n, column = token % seq * table.dim(1) / seq;
+    if (targets.as<int32_t>()[n] >= 0) row(table, groups.as<int32_t>()[token / seq])[column] += std::log(s[1]) + s[0] - s[2];
   }
 }
 
@@ -85,6 +94,7 @@ void update(const AdamwTensors& t, const AdamwScalars& s) {
   const double lr = at.lr, step = at.number;
   const double* old = t.master.defined() ? t.master.as<double>() : t.weight.as<double>();
   double squares = 0;
+  AdamwChange change{.v_min = std::numeric_limits<double>::infinity()};
   for (int64_t i = 0; i < t.weight.numel(); ++i) {
     const double g = t.grad.as<double>()[i] * row(t.scale)[0];
     double& m = t.m.as<double>()[i];
@@ -95,11 +105,17 @@ void update(const AdamwTensors& t, const AdamwScalars& s) {
     const double vhat = v / (1 - std::pow(b2, step));
     const double decayed = old[i] * (1 - lr * static_cast<double>(s.weight_decay));
     const double w = decayed - lr * mhat / (std::sqrt(vhat) + static_cast<double>(s.eps));
+    change.change_sq += (w - old[i]) * (w - old[i]);
+    change.unchanged += w == old[i] ? 1 : 0;
+    change.m_max = std::max(change.m_max, std::abs(m));
+    change.v_max = std::max(change.v_max, v);
+    if (v > 0) change.v_min = std::min(change.v_min, v);
     t.weight.as<double>()[i] = w;
     if (t.master.defined()) t.master.as<double>()[i] = w;
     squares += w * w;
   }
   row(t.weight_sq)[0] = squares;
+  if (t.change.defined()) *t.change.as<AdamwChange>() = change;
 }
 
 }  // namespace
@@ -123,6 +139,14 @@ void RefOps::do_checksum(Tensor out, Tensor x, Tensor /*scratch*/) {
   }
   out.as<int32_t>()[0] = static_cast<int32_t>(sum);
   out.as<int32_t>()[1] = static_cast<int32_t>(sum >> 32);
+}
+
+void RefOps::do_largest(Tensor out, Tensor x, bool absolute, Tensor /*scratch*/) {
+  double& top = row(out)[0];
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    const double v = absolute ? std::abs(load_f64(x, i)) : load_f64(x, i);
+    if (std::isnan(v) || v > top) top = v;
+  }
 }
 
 }  // namespace hlat

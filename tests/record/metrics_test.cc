@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -193,6 +194,42 @@ TEST(Metrics, LossesOfSourcesHaveTheirNames) {
   scalars(m, [&](const char* name, double value) { seen[name] = value; });
   EXPECT_EQ(seen["val_loss/web"], 1.5);
   EXPECT_EQ(seen["val_loss/books/held_out"], 2.5);
+}
+
+Monitors sample_monitors() {
+  Monitors m;
+  m.grad_norm = {1.5, std::numeric_limits<double>::infinity(), 0.25};
+  m.max_lse = {-0.5};
+  m.moment2_max = std::nan("");
+  m.source_loss = {{"web", 2.5}, {"code", std::nan("")}};
+  m.leak = 0;
+  return m;
+}
+
+TEST(Metrics, MonitorsAreAnObjectOfTheirStep) {
+  const TempFolder folder;
+  const fs::path file = folder.path / "metrics.jsonl";
+  StepMetrics m = sample(10);
+  MetricsWriter writer(file);
+  writer.write(m);
+  m.monitors = sample_monitors();
+  writer.write(m);
+  const std::vector<nlohmann::json> lines = read_lines(file);
+  EXPECT_FALSE(lines[0].contains("monitors"));
+  const nlohmann::json& found = lines[1]["monitors"];
+  EXPECT_EQ(found["grad_norm"], nlohmann::json::parse("[1.5, null, 0.25]"));
+  EXPECT_EQ(found["not_finite"]["grad_norm/1"], "inf");
+  EXPECT_EQ(found["not_finite"]["moment2_max"], "nan");
+  EXPECT_EQ(found["max_lse"], nlohmann::json::parse("[-0.5]"));
+  EXPECT_EQ(found["source_loss"]["web"], 2.5);
+  EXPECT_TRUE(found["source_loss"]["code"].is_null());
+  EXPECT_EQ(found["leak"], 0);
+  EXPECT_FALSE(found.contains("probe_loss"));
+  EXPECT_FALSE(found.contains("max_logit"));
+  EXPECT_EQ(lines[1]["loss"], m.loss);
+  m.computed = false, m.skipped = true;
+  writer.write(m);
+  EXPECT_FALSE(read_lines(file)[2].contains("monitors"));
 }
 
 }  // namespace

@@ -189,6 +189,17 @@ void CpuOps::do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targe
   *loss_sum.as<double>() += total;
 }
 
+void CpuOps::do_add_losses(Tensor table, Tensor stats, Tensor targets, Tensor groups, int64_t first, int64_t seq) {
+  const int64_t parts = table.dim(1);
+  for (int64_t n = 0; n < stats.dim(0); ++n) {
+    if (targets.as<int32_t>()[n] < 0) continue;
+    const float* s = stats.as<float>() + 3 * n;
+    const int64_t row = (first + n) / seq, part = (first + n) % seq * parts / seq;
+    table.as<double>()[groups.as<int32_t>()[row] * parts + part] +=
+        std::log(static_cast<double>(s[1])) + static_cast<double>(s[0]) - static_cast<double>(s[2]);
+  }
+}
+
 void CpuOps::do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) {
   const int64_t v = logits.dim(1);
   threads_.ranges(logits.dim(0), row_grain(v), [&](int64_t begin, int64_t end) {

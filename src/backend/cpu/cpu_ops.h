@@ -65,6 +65,8 @@ class CpuOps final : public Ops {
   void do_narrow_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) override;
   void do_narrow_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) override;
   void do_round_rows(Tensor dst, Tensor src, NoiseKey key, const ElementMap& map) override;
+  void do_largest(Tensor out, Tensor x, bool absolute, Tensor scratch) override;
+  void do_add_losses(Tensor table, Tensor stats, Tensor targets, Tensor groups, int64_t first, int64_t seq) override;
 
  private:
   void update(const AdamwTensors& t, const AdamwScalars& s);

@@ -14,6 +14,25 @@ constexpr int64_t kSumGrain = 4096;
 
 int64_t sum_parts(int64_t n) { return std::clamp<int64_t>(n / kSumGrain, 1, kSumParts); }
 
+// Of an update that was left out.
+AdamwChange nothing_known() {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  return {nan, nan, nan, nan, nan};
+}
+
+// v_min is infinity in parts without a v above 0.
+AdamwChange change_of(const std::array<AdamwSums, kSumParts>& parts) {
+  AdamwChange c{.v_min = std::numeric_limits<double>::infinity()};
+  for (const AdamwSums& p : parts) {
+    c.change_sq += p.change_sq;
+    c.unchanged += p.unchanged;
+    c.m_max = std::max(c.m_max, static_cast<double>(p.m_max));
+    c.v_min = std::min(c.v_min, static_cast<double>(p.v_min));
+    c.v_max = std::max(c.v_max, static_cast<double>(p.v_max));
+  }
+  return c;
+}
+
 }  // namespace
 
 double CpuOps::sum_of(Tensor x, double (*kernel)(const void*, int64_t)) {
@@ -55,6 +74,7 @@ void CpuOps::do_adamw(std::span<const AdamwItem> items, Tensor /*scratch*/) {
 void CpuOps::update(const AdamwTensors& t, const AdamwScalars& s) {
   if (std::isnan(*t.scale.as<float>())) {
     *t.weight_sq.as<double>() = std::numeric_limits<double>::quiet_NaN();
+    if (t.change.defined()) *t.change.as<AdamwChange>() = nothing_known();
     return;
   }
   const AdamwStep& step = *t.step.as<const AdamwStep>();
@@ -78,12 +98,16 @@ void CpuOps::update(const AdamwTensors& t, const AdamwScalars& s) {
   args.key_weight[0] = key[0];
   args.key_weight[1] = key[1];
   args.step = static_cast<uint32_t>(static_cast<int64_t>(step.number));
-  const auto kernel = kernels_.adamw[elem(t.weight.dtype)][elem(t.m.dtype)][elem(t.grad.dtype)];
+  const auto& kernels = t.change.defined() ? kernels_.adamw_measured : kernels_.adamw;
+  const auto kernel = kernels[elem(t.weight.dtype)][elem(t.m.dtype)][elem(t.grad.dtype)];
   const int64_t n = t.weight.numel(), parts = sum_parts(n);
   std::array<double, kSumParts> part{};
+  std::array<AdamwSums, kSumParts> sums;
+  sums.fill({.change_sq = 0, .unchanged = 0, .m_max = 0, .v_min = std::numeric_limits<float>::infinity(), .v_max = 0});
   threads_.ranges(parts, 1, [&](int64_t first, int64_t last) {
     for (int64_t p = first; p < last; ++p) {
       AdamwArgs mine = args;
+      mine.sums = &sums[static_cast<size_t>(p)];
       s.map.for_runs(n * p / parts, n * (p + 1) / parts, [&](int64_t begin, int64_t end, int64_t global) {
         mine.begin = begin;
         mine.end = end;
@@ -95,6 +119,7 @@ void CpuOps::update(const AdamwTensors& t, const AdamwScalars& s) {
   double total = 0;
   for (const double p : part) total += p;
   *t.weight_sq.as<double>() = total;
+  if (t.change.defined()) *t.change.as<AdamwChange>() = change_of(sums);
 }
 
 void CpuOps::do_checksum(Tensor out, Tensor x, Tensor /*scratch*/) {
@@ -106,6 +131,23 @@ void CpuOps::do_checksum(Tensor out, Tensor x, Tensor /*scratch*/) {
   const uint64_t sum = total;
   out.as<int32_t>()[0] = static_cast<int32_t>(sum);
   out.as<int32_t>()[1] = static_cast<int32_t>(sum >> 32);
+}
+
+void CpuOps::do_largest(Tensor out, Tensor x, bool absolute, Tensor /*scratch*/) {
+  const int64_t n = x.numel(), parts = sum_parts(n);
+  const auto kernel = kernels_.largest[elem(x.dtype)];
+  std::array<float, kSumParts> part;
+  threads_.ranges(parts, 1, [&](int64_t first, int64_t last) {
+    for (int64_t p = first; p < last; ++p) {
+      const int64_t begin = n * p / parts, end = n * (p + 1) / parts;
+      part[static_cast<size_t>(p)] = kernel(at(x, begin), end - begin, absolute);
+    }
+  });
+  double& top = *out.as<double>();
+  for (int64_t p = 0; p < parts; ++p) {
+    const auto value = static_cast<double>(part[static_cast<size_t>(p)]);
+    if (std::isnan(value) || value > top) top = value;  // NaN stays: nothing is above it
+  }
 }
 
 }  // namespace hlat

@@ -1,7 +1,8 @@
 // AdamW in one pass over weight, master, moments and gradient, in any mix of types. The update uses the new moments before they are
 // rounded for storage; stores round to nearest or with the noise of the global element. A thread does groups of four or eight
 // elements, half a Philox block or a whole one. Many tensors go into one launch. The squares of the stored weights are summed per block,
-// then over the blocks (reduce.cuh).
+// then over the blocks (reduce.cuh). A measured update is a kernel of its own, which also tells what it changed (AdamwChange): the numbers
+// of a block stand one grid apart in the scratch.
 #include "backend/cuda/noise.cuh"
 #include "backend/cuda/reduce.cuh"
 #include "ops/gpu_scratch.h"
@@ -93,6 +94,46 @@ struct Store {
   }
 };
 
+// Of the values that one thread updates; then of a block and of a tensor.
+__device__ inline AdamwChange no_change() { return {0, 0, 0, INFINITY, 0}; }
+
+__device__ inline AdamwChange merged(const AdamwChange& a, const AdamwChange& b) {
+  return {a.change_sq + b.change_sq, a.unchanged + b.unchanged, fmax(a.m_max, b.m_max), fmin(a.v_min, b.v_min), fmax(a.v_max, b.v_max)};
+}
+
+template <int N>
+__device__ inline void add_change(AdamwChange& c, const float (&old)[N], const float (&w)[N], const float (&m)[N], const float (&v)[N],
+                                  int count) {
+  float squares = 0, m_max = 0, v_min = INFINITY, v_max = 0;
+  int equal = 0;
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    if (j >= count) continue;
+    const float d = w[j] - old[j];
+    squares += d * d;
+    equal += w[j] == old[j] ? 1 : 0;
+    m_max = fmaxf(m_max, fabsf(m[j]));
+    v_max = fmaxf(v_max, v[j]);
+    if (v[j] > 0) v_min = fminf(v_min, v[j]);
+  }
+  c = merged(c, {static_cast<double>(squares), static_cast<double>(equal), static_cast<double>(m_max), static_cast<double>(v_min),
+                 static_cast<double>(v_max)});
+}
+
+// Of all threads of a block, on thread 0.
+__device__ inline AdamwChange block_change(const AdamwChange& mine, double* shared) {
+  const auto plus = [](double a, double b) { return a + b; };
+  const auto most = [](double a, double b) { return fmax(a, b); };
+  const auto least = [](double a, double b) { return fmin(a, b); };
+  AdamwChange c;
+  c.change_sq = block_fold(mine.change_sq, 0.0, shared, plus);
+  c.unchanged = block_fold(mine.unchanged, 0.0, shared, plus);
+  c.m_max = block_fold(mine.m_max, 0.0, shared, most);
+  c.v_min = block_fold(mine.v_min, static_cast<double>(INFINITY), shared, least);
+  c.v_max = block_fold(mine.v_max, 0.0, shared, most);
+  return c;
+}
+
 template <int N>
 __device__ inline double sum_of_squares(const float (&w)[N], int count) {
   float sum = 0;
@@ -102,8 +143,8 @@ __device__ inline double sum_of_squares(const float (&w)[N], int count) {
 }
 
 // Elements [e, e + count) of an item; returns the sum of the squares of what is now the master, or the weight without one.
-template <class W, class M, class G, int N, bool Vectors, bool NoisyWeights, bool NoisyMoments>
-__device__ inline double update(const AdamwArgs& args, const Item& a, const StepScalars& s, int64_t e, int count) {
+template <class W, class M, class G, int N, bool Vectors, bool NoisyWeights, bool NoisyMoments, bool Measured>
+__device__ inline double update(const AdamwArgs& args, const Item& a, const StepScalars& s, int64_t e, int count, AdamwChange& change) {
   W* weight = static_cast<W*>(a.weight) + e;
   M *m1 = static_cast<M*>(a.m) + e, *m2 = static_cast<M*>(a.v) + e;
   float w[N], m[N], v[N], g[N];
@@ -114,6 +155,11 @@ __device__ inline double update(const AdamwArgs& args, const Item& a, const Step
     load_group<Vectors>(w, a.master + e, count);
   else
     load_group<Vectors>(w, weight, count);
+  float old[N];
+  if constexpr (Measured) {
+#pragma unroll
+    for (int j = 0; j < N; ++j) old[j] = w[j];
+  }
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     const float d = g[j] * s.scale;
@@ -129,41 +175,74 @@ __device__ inline double update(const AdamwArgs& args, const Item& a, const Step
   if (a.master != nullptr) {
     Store<float, N, Vectors, false>{a, s.number, e, count, group}(a.master + e, w, Noise::round_weight);
     squares = sum_of_squares(w, count);
+    if constexpr (Measured) add_change(change, old, w, m, v, count);
   }
   Store<W, N, Vectors, NoisyWeights>{a, s.number, e, count, group}(weight, w, Noise::round_weight);
+  if constexpr (Measured)
+    if (a.master == nullptr) add_change(change, old, w, m, v, count);
   return a.master != nullptr ? squares : sum_of_squares(w, count);
 }
 
 // N: elements of a thread, 16 bytes of the widest type, so that a warp's accesses are dense.
-template <class W, class M, class G, int N, bool Vectors, bool NoisyWeights, bool NoisyMoments>
+template <class W, class M, class G, int N, bool Vectors, bool NoisyWeights, bool NoisyMoments, bool Measured>
 __global__ void __launch_bounds__(kBlock) adamw_kernel(const __grid_constant__ AdamwArgs args) {
   __shared__ double shared[kWarp];
   const float scale = *args.scale;
   if (isnan(scale)) {  // bad gradients: nothing changes
-    if (threadIdx.x == 0) args.parts[blockIdx.x] = static_cast<double>(scale);
+    const int numbers = Measured ? 1 + static_cast<int>(kAdamwChange) : 1;
+    if (threadIdx.x == 0)
+      for (int k = 0; k < numbers; ++k) args.parts[k * gridDim.x + blockIdx.x] = static_cast<double>(scale);
     return;
   }
   const Share share = share_of(args.first, args.count);
   const Item a = args.item[share.item];
   const StepScalars s = scalars_of(*args.step, scale, a.weight_decay);
   double squares = 0;
+  AdamwChange change = no_change();
   for (int64_t e = (int64_t{share.block} * kBlock + threadIdx.x) * N; e < a.n; e += int64_t{share.blocks} * kBlock * N) {
     if (Vectors && e + N <= a.n)
-      squares += update<W, M, G, N, Vectors, NoisyWeights, NoisyMoments>(args, a, s, e, N);
+      squares += update<W, M, G, N, Vectors, NoisyWeights, NoisyMoments, Measured>(args, a, s, e, N, change);
     else
-      squares += update<W, M, G, N, false, NoisyWeights, NoisyMoments>(args, a, s, e, a.n - e < N ? static_cast<int>(a.n - e) : N);
+      squares += update<W, M, G, N, false, NoisyWeights, NoisyMoments, Measured>(
+          args, a, s, e, a.n - e < N ? static_cast<int>(a.n - e) : N, change);
   }
   const double total = block_sum(squares, shared);
   if (threadIdx.x == 0) args.parts[blockIdx.x] = total;
+  if constexpr (Measured) {
+    const AdamwChange c = block_change(change, shared);
+    if (threadIdx.x != 0) return;
+    const double numbers[] = {c.change_sq, c.unchanged, c.m_max, c.v_min, c.v_max};
+    for (int k = 0; k < static_cast<int>(kAdamwChange); ++k) args.parts[(k + 1) * gridDim.x + blockIdx.x] = numbers[k];
+  }
 }
 
-template <class W, class M, class G>
+// What is to be folded into out[i]: the parts of item i, `stride` from number to number.
+struct ChangeFold {
+  AdamwChange* out[kBatch];
+  const double* parts;
+  int64_t stride;
+  int first[kBatch + 1];
+};
+
+__global__ void fold_change_kernel(const __grid_constant__ ChangeFold fold) {
+  __shared__ double shared[kWarp];
+  const int i = static_cast<int>(blockIdx.x);
+  AdamwChange mine = no_change();
+  for (int p = fold.first[i] + static_cast<int>(threadIdx.x); p < fold.first[i + 1]; p += static_cast<int>(kBlock)) {
+    const double* at = fold.parts + p;
+    mine = merged(mine, {at[fold.stride], at[2 * fold.stride], at[3 * fold.stride], at[4 * fold.stride], at[5 * fold.stride]});
+  }
+  const AdamwChange total = block_change(mine, shared);
+  if (threadIdx.x == 0) *fold.out[i] = total;
+}
+
+template <class W, class M, class G, bool Measured>
 void run_adamw(const AdamwArgs& a, bool vectors, bool noisy_weights, bool noisy_moments, cudaStream_t stream) {
   constexpr bool kHalf = sizeof(W) == 2 && sizeof(M) == 2 && sizeof(G) == 2;
   constexpr int N = kHalf ? 8 : 4;
   const auto run = [&](auto weights, auto moments) {
-    const auto kernel =
-        vectors ? adamw_kernel<W, M, G, N, true, weights(), moments()> : adamw_kernel<W, M, G, N, false, weights(), moments()>;
+    const auto kernel = vectors ? adamw_kernel<W, M, G, N, true, weights(), moments(), Measured>
+                                : adamw_kernel<W, M, G, N, false, weights(), moments(), Measured>;
     launch(kernel, grid_of(a.first[a.count], 1), kBlock, stream, a);
   };
   // Noise is for what is stored in bf16.
@@ -215,13 +294,22 @@ void run_batch(std::span<const AdamwItem> items, double* parts, cudaStream_t str
     args.first[i + 1] = fold.first[i + 1] = args.first[i] + static_cast<int>(gpu_update_parts(args.item[i].n));
   }
   const bool weights = s.round_weights == Rounding::stochastic, moments = s.round_moments == Rounding::stochastic;
+  const bool measured = t.change.defined();
   with_type(t.weight.dtype, [&](auto w) {
     with_type(t.m.dtype, [&](auto m) {
-      with_type(t.grad.dtype,
-                [&](auto g) { run_adamw<decltype(w), decltype(m), decltype(g)>(args, vectors_fit(t), weights, moments, stream); });
+      with_type(t.grad.dtype, [&](auto g) {
+        const auto run =
+            measured ? run_adamw<decltype(w), decltype(m), decltype(g), true> : run_adamw<decltype(w), decltype(m), decltype(g), false>;
+        run(args, vectors_fit(t), weights, moments, stream);
+      });
     });
   });
   fold_parts(fold, stream);
+  if (!measured) return;
+  ChangeFold changes{.out = {}, .parts = parts, .stride = args.first[args.count], .first = {}};
+  for (size_t i = 0; i < items.size(); ++i) changes.out[i] = items[i].tensors.change.as<AdamwChange>();
+  std::copy_n(fold.first, args.count + 1, changes.first);
+  launch(fold_change_kernel, grid_of(args.count, 1), kBlock, stream, changes);
 }
 
 }  // namespace

@@ -116,6 +116,27 @@ __global__ void ce_finish_kernel(double* loss_sum, const float* stats, const int
   if (threadIdx.x == 0) *loss_sum += total;
 }
 
+// Where column p of P begins in a row: the first position t with t * P / seq == p.
+__device__ inline int64_t part_begin(int64_t p, int64_t parts, int64_t seq) { return (p * seq + parts - 1) / parts; }
+
+// A block per column, which takes the rows one after the other: the sums do not depend on who comes first.
+__global__ void add_losses_kernel(double* table, const float* stats, const int32_t* targets, const int32_t* groups, int64_t tokens,
+                                  int64_t first, int64_t seq) {
+  __shared__ double shared[kWarp];
+  const int64_t parts = gridDim.x, part = blockIdx.x, begin = part_begin(part, parts, seq), end = part_begin(part + 1, parts, seq);
+  for (int64_t row = first / seq; row * seq < first + tokens; ++row) {
+    double mine = 0;
+    for (int64_t t = begin + threadIdx.x; t < end; t += blockDim.x) {
+      const int64_t n = row * seq + t - first;
+      if (n < 0 || n >= tokens || targets[n] < 0) continue;
+      const float* s = stats + 3 * n;
+      mine += log(static_cast<double>(s[1])) + static_cast<double>(s[0]) - static_cast<double>(s[2]);
+    }
+    const double total = block_sum(mine, shared);
+    if (threadIdx.x == 0) table[groups[row] * parts + part] += total;
+  }
+}
+
 template <class T, int N>
 __global__ void ce_bwd_kernel(T* dlogits, const T* logits, const float* stats, const int32_t* targets, int64_t rows, int64_t width,
                               int64_t first, float scale) {
@@ -201,6 +222,12 @@ void CudaOps::do_cross_entropy_merge(Tensor stats, Tensor parts) {
 void CudaOps::do_cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) {
   launch(ce_finish_kernel, dim3(1), row_threads(stats.dim(0), 1), stream(), loss_sum.as<double>(), stats.as<float>(), targets.as<int32_t>(),
          stats.dim(0));
+}
+
+void CudaOps::do_add_losses(Tensor table, Tensor stats, Tensor targets, Tensor groups, int64_t first, int64_t seq) {
+  const int64_t parts = table.dim(1);
+  launch(add_losses_kernel, grid_of(parts, 1), std::min(kRowBlock, row_threads(ceil_div(seq, parts), 1)), stream(), table.as<double>(),
+         stats.as<float>(), targets.as<int32_t>(), groups.as<int32_t>(), stats.dim(0), first, seq);
 }
 
 void CudaOps::do_cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) {

@@ -1,6 +1,6 @@
-// Tensors to one number: sums of squares, ordered sums, the clipping factor, checksums. Two passes: block b of reduce_parts(n)
-// leaves its part in scratch, one block adds the parts. The number of parts follows from n alone, so a sum does not depend on what
-// else is in the same launch.
+// Tensors to one number: sums of squares, ordered sums, the clipping factor, checksums, largest values. Two passes: block b of
+// reduce_parts(n) leaves its part in scratch, one block adds the parts. The number of parts follows from n alone, so a sum does not depend
+// on what else is in the same launch.
 #include "backend/cuda/reduce.cuh"
 #include "ops/gpu_scratch.h"
 
@@ -133,6 +133,43 @@ __global__ void checksum_fold_kernel(int32_t* out, const uint64_t* parts, int64_
   out[1] = static_cast<int32_t>(total >> 32);
 }
 
+// NaN is above all numbers, and so it stays.
+__device__ inline double larger(double a, double b) { return a != a || a > b ? a : b; }
+
+template <class T, bool Vectors>
+__global__ void largest_kernel(double* parts, const T* x, int64_t n, bool absolute) {
+  __shared__ double shared[kWarp];
+  const int64_t step = int64_t{gridDim.x} * kBlock * kGroup;
+  float top = -INFINITY;
+  bool nan = false;
+#pragma unroll 4
+  for (int64_t e = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * kGroup; e < n; e += step) {
+    float v[kGroup];
+    if (Vectors && e + kGroup <= n) {
+      load(v, x + e);
+    } else {
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) v[j] = widen(x[e + j < n ? e + j : e]);  // one of them twice changes nothing
+    }
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) {
+      nan = nan || v[j] != v[j];
+      top = fmaxf(top, absolute ? fabsf(v[j]) : v[j]);
+    }
+  }
+  const double mine = nan ? static_cast<double>(NAN) : static_cast<double>(top);
+  const double all = block_fold(mine, -static_cast<double>(INFINITY), shared, [](double a, double b) { return larger(a, b); });
+  if (threadIdx.x == 0) parts[blockIdx.x] = all;
+}
+
+__global__ void largest_fold_kernel(double* out, const double* parts, int64_t count) {
+  __shared__ double shared[kWarp];
+  double mine = -static_cast<double>(INFINITY);
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) mine = larger(mine, parts[i]);
+  const double all = block_fold(mine, -static_cast<double>(INFINITY), shared, [](double a, double b) { return larger(a, b); });
+  if (threadIdx.x == 0) *out = larger(*out, all);
+}
+
 __global__ void fold_kernel(const __grid_constant__ Fold fold) {
   __shared__ double shared[kWarp];
   const int i = static_cast<int>(blockIdx.x);
@@ -197,6 +234,16 @@ void CudaOps::do_checksum(Tensor out, Tensor x, Tensor scratch) {
   const auto kernel = aligned({x.data}) ? checksum_kernel<true> : checksum_kernel<false>;
   launch(kernel, grid_of(parts, 1), kBlock, stream(), scratch.as<uint64_t>(), x.as<uint16_t>(), static_cast<int64_t>(x.bytes() / 2));
   launch(checksum_fold_kernel, dim3(1), row_threads(parts, 4), stream(), out.as<int32_t>(), scratch.as<uint64_t>(), parts);
+}
+
+void CudaOps::do_largest(Tensor out, Tensor x, bool absolute, Tensor scratch) {
+  const int64_t parts = reduce_parts(x.numel());
+  with_type(x.dtype, [&](auto t) {
+    using T = decltype(t);
+    const auto kernel = aligned({x.data}) ? largest_kernel<T, true> : largest_kernel<T, false>;
+    launch(kernel, grid_of(parts, 1), kBlock, stream(), scratch.as<double>(), x.as<T>(), x.numel(), absolute);
+  });
+  launch(largest_fold_kernel, dim3(1), row_threads(parts, 4), stream(), out.as<double>(), scratch.as<double>(), parts);
 }
 
 }  // namespace hlat

@@ -12,6 +12,7 @@ void fill_key_scan(CpuKernels& k);
 void fill_row_product(CpuKernels& k);
 void fill_adamw(CpuKernels& k);
 void fill_checksum(CpuKernels& k);
+void fill_largest(CpuKernels& k);
 // These replace bf16 functions of the others; only where the set has them.
 void fill_amx_gemm(CpuKernels& k);
 void fill_amx_attention(CpuKernels& k);

@@ -19,6 +19,7 @@ const CpuKernels& kernels() {
     fill_row_product(k);
     fill_adamw(k);
     fill_checksum(k);
+    fill_largest(k);
 #if defined(HLAT_AMX)
     fill_amx_gemm(k);
     fill_amx_attention(k);

@@ -100,6 +100,12 @@ struct RowProductArgs {
   bool c_bf16, accumulate;
 };
 
+// Of an update, as Ops tells it (AdamwChange): what a part adds to it.
+struct AdamwSums {
+  double change_sq, unchanged;
+  float m_max, v_min, v_max;  // v_min: infinity where none is above 0
+};
+
 struct AdamwArgs {
   void* weight;
   float* master;  // or null
@@ -112,6 +118,7 @@ struct AdamwArgs {
   bool stochastic_weights, stochastic_moments;
   uint32_t key_weight[2];  // Philox key words
   uint32_t step;
+  AdamwSums* sums;  // measured kernels add to it
 };
 
 inline constexpr int64_t kTile = 64;      // query and key tile of attention
@@ -130,6 +137,7 @@ struct CpuKernels {
   double (*sum_squares[2])(const void* x, int64_t n);
   // Part of the sum of Ops::checksum: `bytes` from word first_word on; only the last word may be short.
   uint64_t (*checksum)(const void* x, int64_t bytes, int64_t first_word);
+  float (*largest[2])(const void* x, int64_t n, bool absolute);  // -inf of nothing, NaN where there is one
   void (*rmsnorm[2])(void* y, float* rstd, const void* x, const void* w, int64_t rows, int64_t width, float eps);
   void (*add_rmsnorm[2])(void* sum, void* y, float* rstd, const void* x, const void* delta, const void* w, int64_t rows, int64_t width,
                          float eps);
@@ -157,6 +165,7 @@ struct CpuKernels {
   void (*store_rows[2])(void* dst, int64_t row, const float* src, int64_t rows, int64_t head_dim);
   // Weight, moments and gradient types: [weight bf16][moment bf16][grad bf16]. Returns the sum of squares of the new weights.
   double (*adamw[2][2][2])(const AdamwArgs&);
+  double (*adamw_measured[2][2][2])(const AdamwArgs&);  // the same update, and what it changed
   void (*row_product[2])(const RowProductArgs&);
   // The bf16 product on tiles: null but with AMX.
   void (*gemm_pack_a)(const GemmPackArgs&);
