@@ -2,6 +2,9 @@
 // that is not healthy does.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "backend/cpu/cpu_backend.h"
 #include "comm/self_comm.h"
 #include "runtime/assembly.h"
@@ -39,8 +42,11 @@ struct HealthyRun {
   }
 };
 
+// After every step, for runs that are not healthy.
+using AfterEach = std::function<void(PlacedModel& model, const StepMetrics& m)>;
+
 // The events of its loss policy that are alarms, in words.
-std::vector<std::string> alarms_in(const Config& config) {
+std::vector<std::string> alarms_in(const Config& config, const AfterEach& after = {}) {
   CpuBackend backend({.threads = 1, .isa = "auto"});
   SelfComm world;
   Assembly assembly(config, backend, world, 1);
@@ -52,6 +58,7 @@ std::vector<std::string> alarms_in(const Config& config) {
   setup.tell_loss = [&](const LossEvent& event) {
     if (event.alarm) told.push_back(fmt::format("step {}: {}", event.step, event.verdict.words));
   };
+  if (after) setup.goodput = [&](const StepMetrics& m) { return after(model, m), 1.0; };
   TrainState state;
   int64_t step = 0;
   const TrainSummary summary = train(config, setup, state, step);
@@ -95,10 +102,35 @@ TEST(HealthyRuns, HeavyOfManyShapesRaiseNoAlarm) {
                 {.seed = 23, .precision = mixed, .lr = 1e-2, .schedule = cosine}});
 }
 
-// Five hundred times the learning rate of the others, in the middle of a run: its loss leaves the trend, and does not come back.
-TEST(UnhealthyRun, WithARateFarTooLargeRaisesAnAlarm) {
-  HealthyRun run{.seed = 1, .warmup = 0, .steps = 400, .lr = 0.5, .clip = 0};
-  EXPECT_FALSE(alarms_in(run.config()).empty());
+// From step 200 on something makes all weights grow by 1 % in every step, as a fault of memory or of an update might.
+TEST(UnhealthyRun, WithWeightsThatGrowRaisesAnAlarm) {
+  const auto damage = [](PlacedModel& model, const StepMetrics& m) {
+    if (m.step < 200) return;
+    for (const Bucket& bucket : model.executor().params().buckets())
+      for (int64_t i = 0; i < bucket.weight.shape.numel(); ++i) static_cast<float*>(bucket.weight.data)[i] *= 1.01F;
+  };
+  const std::vector<std::string> told = alarms_in(HealthyRun{.steps = 350}.config(), damage);
+  EXPECT_TRUE(std::any_of(told.begin(), told.end(), [](const std::string& t) {
+    return t.find("alarm loss_rise") != std::string::npos || t.find("alarm grad_growth") != std::string::npos;
+  })) << (told.empty() ? "nothing was told" : told[0]);
+}
+
+// The verdict of rank 0 ends the run where the config says so.
+TEST(UnhealthyRun, EndsWithTheAlarmWhereItIsAskedTo) {
+  Config config = HealthyRun{.steps = 350}.config();
+  config.loss.on_alarm = "stop";
+  const auto shrink = [](PlacedModel& model, const StepMetrics& m) {
+    if (m.step != 250) return;
+    for (const Bucket& bucket : model.executor().params().buckets())
+      for (int64_t i = 0; i < bucket.weight.shape.numel(); ++i) static_cast<float*>(bucket.weight.data)[i] *= 0.1F;
+  };
+  try {
+    alarms_in(config, shrink);
+    FAIL() << "the run went on";
+  } catch (const FailedStep& e) {
+    EXPECT_TRUE(e.kind == FailureKind::alarm) << e.what();
+    EXPECT_NE(std::string(e.what()).find("loss.on_alarm = stop"), std::string::npos) << e.what();
+  }
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/checkpoint_reader.h"
+#include "checkpoint/checkpoint_folder.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
 #include "train/state_records.h"

@@ -174,7 +174,9 @@ TEST(LossEvent, OfAnAlarmHasItsEvidence) {
 }
 
 TEST(LossEvent, NamesTheFirstDocuments) {
-  BatchDocuments documents{.count = 5, .first = {{.row = 1, .source = "web", .file = "a.jsonl", .document = 3}, {.source = "embedded"}}};
+  BatchDocuments documents{.count = 5,
+                           .first = {{.row = 1, .source = "web", .file = "a.jsonl", .document = 3, .byte = 0, .token = 0, .tokens = 1},
+                                     {.row = 0, .source = "embedded", .file = "", .document = 0, .byte = 0, .token = 0, .tokens = 1}}};
   EXPECT_EQ(first_documents(documents, 2), "a.jsonl document 3 (row 1), embedded document 0 (row 0) and 3 more");
   EXPECT_EQ(first_documents({}), "");
 }
