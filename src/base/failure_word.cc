@@ -7,7 +7,7 @@ namespace hlat {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kFailureNames = {"non_finite", "spike", "health", "skips"};
+constexpr std::array<std::string_view, 5> kFailureNames = {"non_finite", "spike", "health", "alarm", "skips"};
 constexpr std::string_view kBeforeStep = " step=";
 
 }  // namespace

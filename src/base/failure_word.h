@@ -16,6 +16,7 @@ enum class FailureKind : uint8_t {
   non_finite,  // a loss or gradient that is not finite
   spike,       // loss.on_spike = stop or rollback
   health,      // replicas that differ, sums that are wrong
+  alarm,       // loss.on_alarm = stop or rollback; its step is the one with which the trouble began
   skips,       // more batches were to be skipped than loss.skips allows: no restart helps
 };
 std::string_view name_of(FailureKind kind);

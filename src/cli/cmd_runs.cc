@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/goodput_shown.h"
 #include "cli/print.h"
+#include "cli/train_summary.h"
 #include "record/run_overview.h"
 
 namespace hlat {
@@ -60,6 +61,7 @@ RunsJson overview_json(const RunOverview& run) {
   j["steps"] = run.total > 0 ? RunsJson(run.total) : RunsJson();
   j["loss"] = run.loss ? RunsJson(*run.loss) : RunsJson();
   j["time"] = goodput_json(run.run.goodput);
+  j["alarms"] = run.alarms();
   j["last_event"] = run.last_event();
   j["changed_at"] = utc_text(run.changed_at());
   if (!run.problems.empty()) j["problems"] = run.problems;
@@ -152,9 +154,11 @@ void show_run(const RunsArgs& args) {
     print_out(json_text(j, 2) + "\n");
   } else {
     const Goodput& g = run.run.goodput;
-    print_out(fmt::format("{}\n{}, step {}{}\n{}{}\n\n{}\n{}\n{}", folder.string(), name_of(run.state), step_text(run),
+    const auto alarms = run.alarms();
+    print_out(fmt::format("{}\n{}, step {}{}\n{}{}{}\n\n{}\n{}\n{}", folder.string(), name_of(run.state), step_text(run),
                           run.loss ? fmt::format(", loss {:.4f}", *run.loss) : "", goodput_words(g),
-                          g.step_s > 0 ? fmt::format(", {} a step", format_duration(g.step_s)) : "", timeline(run), attempts_table(run.run),
+                          g.step_s > 0 ? fmt::format(", {} a step", format_duration(g.step_s)) : "",
+                          alarms.empty() ? "" : "\nalarms: " + alarms_text(alarms), timeline(run), attempts_table(run.run),
                           goodput_table(g)));
   }
   refuse_damage({run});

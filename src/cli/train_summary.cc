@@ -25,9 +25,17 @@ std::string summary_text(const Config& config, const TrainSummary& s) {
                       format_bytes(s.used.total()), format_bytes(s.resident),
                       s.device_in_use > 0 ? fmt::format(", device {} in use", format_bytes(s.device_in_use)) : "");
   if (s.skipped_steps > 0) text += fmt::format("  skipped      {} step{}\n", s.skipped_steps, s.skipped_steps == 1 ? "" : "s");
+  if (!s.alarms.empty()) text += fmt::format("  alarms       {}\n", alarms_text(s.alarms));
   if (!s.save_problem.empty()) text += fmt::format("  not saved    step {}: {}\n", s.steps, s.save_problem);
   if (s.saved_step) text += fmt::format("  checkpoint   step {}\n", *s.saved_step);
   text += fmt::format("  run folder   {}\n", config.run.dir);
+  return text;
+}
+
+std::string alarms_text(const std::map<std::string, int64_t>& told) {
+  std::string text;
+  for (const auto& [rule, times] : told)
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", rule, times > 1 ? fmt::format(" {} times", times) : "");
   return text;
 }
 
@@ -62,6 +70,7 @@ nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s,
             {"run_dir", config.run.dir},
             {"first_step", s.first_step},
             {"skipped_steps", s.skipped_steps},
+            {"alarms", s.alarms},
             {"saved_step", s.saved_step ? nlohmann::ordered_json(*s.saved_step) : nlohmann::ordered_json()},
             {"save_problem", s.save_problem.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(s.save_problem)},
             {"ended_by", s.ended_by == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(signal_name(s.ended_by))},

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "config/alarm_rules.h"
 #include "config/fault_spec.h"
 #include "config/nearest.h"
 #include "config/precision_rules.h"
@@ -300,6 +301,12 @@ void eval_rules(Checker& check, const Config& c) {
   });
 }
 
+void alarm_rules(Checker& check, const LossConfig& loss) {
+  std::vector<std::string> wrong;
+  parse_alarms(loss.alarms, wrong);
+  for (const std::string& text : wrong) check.rule({"loss.alarms"}, [&] { return text; });
+}
+
 void fault_rules(Checker& check, const Config& c) {
   std::vector<std::string> wrong, wrong_kinds;
   const std::vector<FaultSpec> faults = parse_faults(c.fault.inject, wrong);
@@ -330,6 +337,7 @@ std::vector<Violation> validate(const Config& given, std::set<std::string> skip)
   data_rules(check, config);
   checkpoint_rules(check, config.checkpoint);
   eval_rules(check, config);
+  alarm_rules(check, config.loss);
   fault_rules(check, config);
   return check.take();
 }

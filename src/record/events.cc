@@ -65,6 +65,7 @@ RunEvent event_of(const EventJson& line) {
   take(line, "attempt", e.attempt);
   take(line, "cause", e.cause);
   take(line, "pause_s", e.pause_s);
+  take(line, "rule", e.rule);
   take(line, "mesh", e.mesh);
   if (const auto hosts = line.find("hosts"); hosts != line.end() && hosts->is_array())
     for (const auto& host : *hosts)

@@ -1,7 +1,7 @@
 // Lines of events.jsonl: who may write what, and a reader. Ranks write theirs through RunJournal, the launcher through LaunchJournal; both
 // append whole lines to one file, so their order is that of their writing.
 //
-//   by ranks     start ready signal save save_failed fault end
+//   by ranks     start ready signal save save_failed fault skip spike non_finite alarm end
 //   by launcher  launch attempt fault teardown restart skip straggler evict check wait stop finished; these have "by": "launch"
 //
 // A line that a reader does not know is kept with its kind and time; docs/exit-codes.md has the table of fields.
@@ -37,6 +37,7 @@ struct RunEvent {
   int64_t attempt = 0;                  // 1 is the first; 0: without a launcher
   std::string cause = {};               // fault: its kind (FailureCause), empty: told by a rank; launch: kFreshLaunch; stop: kStopBySignal
   double pause_s = 0;                   // restart: before the next attempt
+  std::string rule = {};                // alarm: which
   std::string mesh = {};                // attempt: "tp 2, pp 1, dp 4"
   std::vector<std::string> hosts = {};  // attempt
 };

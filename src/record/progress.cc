@@ -39,12 +39,13 @@ int live_columns(int fd) {
   return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? int{size.ws_col} : 80;
 }
 
-std::string progress_line(const StepMetrics& m, int64_t total_steps, double elapsed_s, double eta_s, int width) {
+std::string progress_line(const StepMetrics& m, int64_t total_steps, double elapsed_s, double eta_s, int width, int64_t alarms) {
   std::vector<std::string> parts;
   parts.push_back(fmt::format("step {:{}}/{}", m.step, fmt::formatted_size("{}", total_steps), total_steps));
   parts.push_back(!m.computed          ? "skipped"
                   : m.floor == m.floor ? fmt::format("loss {:.4f} (floor {:.4f})", m.loss, m.floor)
                                        : fmt::format("loss {:.4f}", m.loss));
+  if (alarms > 0) parts.push_back(fmt::format("{} alarm{}", alarms, alarms == 1 ? "" : "s"));
   if (m.val_loss) parts.push_back(fmt::format("held out {:.4f}", *m.val_loss));
   if (m.computed) parts.push_back(format_count(m.tokens_per_s) + " tokens/s");
   if (m.computed && is_utilization(m.mfu)) parts.push_back(fmt::format("MFU {:.1f}%", 100 * m.mfu));
@@ -85,10 +86,10 @@ void Progress::show(const StepMetrics& m, double now) {
   const double eta = elapsed / static_cast<double>(steps_seen_) * static_cast<double>(std::max<int64_t>(options_.total_steps - m.step, 0));
   if (options_.live) {
     // One column is left free: some terminals wrap when the last one is filled.
-    out_ << '\r' << progress_line(m, options_.total_steps, elapsed, eta, std::max(options_.width() - 1, 1)) << "\x1b[K";
+    out_ << '\r' << progress_line(m, options_.total_steps, elapsed, eta, std::max(options_.width() - 1, 1), alarms_) << "\x1b[K";
     line_open_ = true;
   } else {
-    out_ << progress_line(m, options_.total_steps, elapsed, eta, 0) << '\n';
+    out_ << progress_line(m, options_.total_steps, elapsed, eta, 0, alarms_) << '\n';
   }
   out_.flush();
   shown_at_ = now;
@@ -109,6 +110,11 @@ void Progress::say(const std::string& text) {
   out_ << (line_open_ ? "\r" : "") << text << (line_open_ ? "\x1b[K\n" : "\n");
   out_.flush();
   line_open_ = false;
+}
+
+void Progress::alarm(const std::string& text) {
+  ++alarms_;
+  say(text);
 }
 
 void Progress::finish() {

@@ -26,7 +26,8 @@ inline constexpr const char* kColumnsVariable = "HLAT_COLUMNS";  // given by hla
 ProgressOptions progress_options(int fd, int64_t total_steps);
 
 // The parts of the line that fit into `width` columns (0: all), the most important first.
-std::string progress_line(const StepMetrics& m, int64_t total_steps, double elapsed_s, double eta_s, int width);
+// alarms: told so far.
+std::string progress_line(const StepMetrics& m, int64_t total_steps, double elapsed_s, double eta_s, int width, int64_t alarms = 0);
 
 class Progress {
  public:
@@ -38,8 +39,9 @@ class Progress {
   void step(const StepMetrics& m);
   // Before the first step is done there is no line to show, and a step can take minutes: a terminal then shows how far it is.
   void first_step(int64_t micro, int64_t micros);
-  void say(const std::string& text);  // a line of its own, which stays; on a terminal the live line goes on below it
-  void finish();                      // shows the latest step if it was held back, and ends the line
+  void say(const std::string& text);    // a line of its own, which stays; on a terminal the live line goes on below it
+  void alarm(const std::string& text);  // such a line, and the live one counts it from now on
+  void finish();                        // shows the latest step if it was held back, and ends the line
 
  private:
   void show(const StepMetrics& m, double now);
@@ -48,7 +50,7 @@ class Progress {
   ProgressOptions options_;
   double start_;
   double shown_at_ = 0;
-  int64_t steps_seen_ = 0;
+  int64_t steps_seen_ = 0, alarms_ = 0;
   bool line_open_ = false;
   std::optional<StepMetrics> held_back_;
 };

@@ -9,7 +9,7 @@
 //   step       under way; 0: none yet     config        hash of the resolved config, for runs that are the same
 //   reason     in words                   version       of hlat
 //   exit_code  of an end, else null       missing       ranks that are gone, of a fault; else not there
-//              skip|spike|non_finite: of a loss that is off (train/loss_event.h), with fields of their own
+//              skip|spike|non_finite|alarm: of a loss that is off (train/loss_event.h), with fields of their own
 //   saved      step of the latest checkpoint, of a save; not there: the run has none
 //   seconds    since the process began, of start and ready
 //   reached, progressed_at   of a start: the last step that was recorded before, and when

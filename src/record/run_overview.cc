@@ -96,13 +96,21 @@ double RunOverview::changed_at() const {
   return latest;
 }
 
+std::map<std::string, int64_t> RunOverview::alarms() const {
+  std::map<std::string, int64_t> told;
+  for (const RunEvent& e : events)
+    if (e.kind == "alarm" && e.time >= run.begin) ++told[e.rule];
+  return told;
+}
+
 std::string RunOverview::last_event() const {
   const auto last = std::find_if(events.rbegin(), events.rend(), [](const RunEvent& e) { return !is_routine(e); });
   return last == events.rend() ? "" : words_of(*last);
 }
 
 std::string words_of(const RunEvent& e) {
-  std::string text = e.kind + (e.cause.empty() ? "" : ": " + e.cause);
+  const std::string& which = e.rule.empty() ? e.cause : e.rule;
+  std::string text = e.kind + (which.empty() ? "" : ": " + which);
   const bool begins = e.kind == "attempt" || e.kind == "ready" || e.kind == "restart";
   if (e.step > 0) text += fmt::format(" {} step {}", begins ? "behind" : "at", e.step);
   if (e.by == "launch" && e.rank >= 0 && (e.kind == "fault" || e.kind == "straggler"))

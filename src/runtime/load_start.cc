@@ -37,6 +37,7 @@ TrainState load(const StartPoint& start, PlacedModel& model, int threads, const 
   if (start.resumes()) {
     state.data = saved_position(start.index);
     state.loss = saved_loss(start.index);
+    state.alarms = saved_alarms(start.index);
     if (const std::optional<HealthRecord> health = health_of(start.index)) state.health_passed = health->passed;
   }
   CheckpointReader reader(start.candidates.front(), start.index);

@@ -27,6 +27,7 @@ FailureCause kind_of(const RankView& v) {
   if (v.exit_code == kNumericalCode)
     if (const auto word = parse_failure(v.reason)) {
       if (word->kind == FailureKind::health) return FailureCause::health;
+      if (word->kind == FailureKind::alarm) return FailureCause::alarm;
       if (word->kind == FailureKind::spike) return FailureCause::spike;
       if (word->kind == FailureKind::skips) return FailureCause::bad_input;
       return FailureCause::non_finite;
@@ -67,8 +68,10 @@ Failure RankEnds::cause() const {
     if (best == nullptr || key(end) < key(*best)) best = &end;
   if (best == nullptr) return {.kind = FailureCause::error, .words = "no rank has said why"};
   const RankView& v = best->view;
-  return {.kind = kind_of(v),
-          .step = v.step,
+  const FailureCause kind = kind_of(v);
+  const auto word = parse_failure(v.reason);
+  return {.kind = kind,
+          .step = kind == FailureCause::alarm && word ? word->step : v.step,  // it began before the step under way
           .rank = v.rank,
           .host = v.host,
           .exit_code = v.ended ? v.exit_code : 0,

@@ -14,7 +14,7 @@ namespace hlat {
 
 namespace {
 
-constexpr std::array<std::pair<FailureCause, std::string_view>, 15> kFailureNames = {{{FailureCause::finished, "finished"},
+constexpr std::array<std::pair<FailureCause, std::string_view>, 16> kFailureNames = {{{FailureCause::finished, "finished"},
                                                                                       {FailureCause::bad_input, "bad_input"},
                                                                                       {FailureCause::bug, "bug"},
                                                                                       {FailureCause::preempted, "preempted"},
@@ -25,6 +25,7 @@ constexpr std::array<std::pair<FailureCause, std::string_view>, 15> kFailureName
                                                                                       {FailureCause::start_hang, "start_hang"},
                                                                                       {FailureCause::health, "health"},
                                                                                       {FailureCause::non_finite, "non_finite"},
+                                                                                      {FailureCause::alarm, "alarm"},
                                                                                       {FailureCause::spike, "spike"},
                                                                                       {FailureCause::error, "error"},
                                                                                       {FailureCause::fault_exit, "fault_exit"},
@@ -32,8 +33,18 @@ constexpr std::array<std::pair<FailureCause, std::string_view>, 15> kFailureName
 
 constexpr int64_t kSkipWindow = 1000;  // steps that loss.skips counts over
 constexpr int64_t kMostOutOfMemory = 2;
+constexpr int64_t kAlarmSteps = 500;  // an alarm this soon after another is the same trouble
 
-bool is_numerical(FailureCause kind) { return kind == FailureCause::non_finite || kind == FailureCause::spike; }
+bool is_numerical(FailureCause kind) {
+  return kind == FailureCause::non_finite || kind == FailureCause::spike || kind == FailureCause::alarm;
+}
+
+// The config's answer to numbers that are off, and its key.
+std::pair<const std::string&, const char*> answer_in(const LossConfig& loss, FailureCause kind) {
+  if (kind == FailureCause::alarm) return {loss.on_alarm, "loss.on_alarm"};
+  if (kind == FailureCause::spike) return {loss.on_spike, "loss.on_spike"};
+  return {loss.on_nonfinite, "loss.on_nonfinite"};
+}
 
 // Hosts that go one after the other are not one failure; all else is told by kind and step.
 bool is_same(const Failure& a, const Failure& b) {
@@ -91,6 +102,12 @@ std::optional<Decision> never_again(const Failure& last) {
   return {};
 }
 
+// An earlier alarm began at most so many steps before the latest, or at any step after it.
+bool alarm_came_back(const std::vector<Failure>& history) {
+  return std::any_of(history.begin(), history.end() - 1,
+                     [&](const Failure& f) { return f.kind == FailureCause::alarm && f.step > history.back().step - kAlarmSteps; });
+}
+
 // How numbers are answered: nothing special, or with a batch left out, or by a stop.
 struct Answer {
   bool skip = false;
@@ -100,15 +117,16 @@ struct Answer {
 Answer answer_numbers(const std::vector<Failure>& history, const std::vector<int64_t>& skips, const LaunchConfig& launch,
                       const LossConfig& loss) {
   const Failure& last = history.back();
-  const bool spike = last.kind == FailureCause::spike;
-  const std::string& policy = spike ? loss.on_spike : loss.on_nonfinite;
-  const char* key = spike ? "loss.on_spike" : "loss.on_nonfinite";
+  const auto& [policy, key] = answer_in(loss, last.kind);
   if (policy == "stop") return {.stop = fmt::format("{} is stop: {}", key, describe(last))};
   if (policy == "continue") return {};  // no answer of its own: as any failure
   if (std::find(skips.begin(), skips.end(), last.step) != skips.end())
     return {.stop = fmt::format("step {} fails without its batch too: {}", last.step, evidence(history))};
+  if (last.kind == FailureCause::alarm && alarm_came_back(history))
+    return {.stop =
+                fmt::format("the alarm came back within {} steps, and going back again would not help: {}", kAlarmSteps, describe(last))};
   // A spike is in the data or the weights; a value that is not finite may be a fault of hardware, and is tried once more.
-  const int64_t tries = spike ? 1 : std::min<int64_t>(2, launch.same_failure);
+  const int64_t tries = last.kind != FailureCause::non_finite ? 1 : std::min<int64_t>(2, launch.same_failure);
   if (times_seen(history) < tries) return {};
   const auto recent = std::count_if(skips.begin(), skips.end(), [&](int64_t s) { return s > last.step - kSkipWindow && s <= last.step; });
   if (recent >= loss.skips)
@@ -204,6 +222,7 @@ int exit_code_of(const Failure& failure) {
     case FailureCause::out_of_memory: return 137;
     case FailureCause::health:
     case FailureCause::non_finite:
+    case FailureCause::alarm:
     case FailureCause::spike: return 5;
     case FailureCause::error: return 1;
     default: return 4;  // a rank or host that is gone, a hang

@@ -6,6 +6,7 @@
 //   the same again  a failure of one kind at one step, launch.same_failure times without that step being passed in between: a stop with
 //                   the evidence. Numbers follow loss.*: a step that is not finite is tried once more as it is, since hardware may
 //                   have failed, then without its batch; a spike is skipped at once. A step that fails without its batch too is a stop.
+//                   An alarm goes back behind the step with which it began, without that batch; one more soon after is a stop.
 //   memory          a second kill for lack of memory with no step gained is a stop: nothing else would come of a third
 #pragma once
 
@@ -31,6 +32,7 @@ enum class FailureCause : uint8_t {
   start_hang,
   health,      // replicas or sums that differ
   non_finite,  // a loss or gradient
+  alarm,       // of the trainer, where loss.on_alarm ends the process; its step is the one with which the trouble began
   spike,       // a loss, where loss.on_spike ends the process
   error,       // exit 1, or a code that is none of these
   fault_exit,  // exit 4: a rank found a peer, the network or a disk failed

@@ -45,15 +45,31 @@ std::vector<std::string> gather_texts(Comm& comm, const std::string& own) {
 }  // namespace
 
 const char* kind_of(const LossEvent& event) {
+  if (event.alarm) return "alarm";
   return event.verdict.action == LossAction::skip ? "skip" : event.verdict.cause == LossCause::spike ? "spike" : "non_finite";
 }
 
 std::string reason_of(const LossEvent& e) {
+  if (e.alarm) return e.alarm->evidence;
   if (e.verdict.cause == LossCause::asked) return e.verdict.words;
   return fmt::format("{}{}", e.verdict.words, e.verdict.action == LossAction::skip ? "; the update is left out" : "");
 }
 
+namespace {
+
+OrderedJson fields_of_alarm(const Alarm& alarm, const LossVerdict& verdict) {
+  OrderedJson j{{"rule", name_of(alarm.rule)}, {"action", name_of(verdict.action)}, {"since", alarm.since}};
+  put_number(j, "value", alarm.value);
+  put_number(j, "limit", alarm.limit);
+  j["evidence"] = alarm.evidence;
+  j["advice"] = alarm.advice;
+  return j;
+}
+
+}  // namespace
+
 nlohmann::ordered_json fields_of(const LossEvent& e) {
+  if (e.alarm) return fields_of_alarm(*e.alarm, e.verdict);
   OrderedJson j{{"cause", name_of(e.verdict.cause)}, {"action", name_of(e.verdict.action)}};
   const bool computed = e.verdict.cause != LossCause::asked;
   for (const auto& [name, value] : {std::pair("loss", e.verdict.loss), std::pair("grad_norm", e.verdict.grad_norm)}) {
@@ -71,6 +87,16 @@ nlohmann::ordered_json fields_of(const LossEvent& e) {
   for (const BatchDocument& d : e.documents.first) j["documents"].push_back(json_of(d));
   if (!e.problem.empty()) j["documents_problem"] = e.problem;
   return j;
+}
+
+std::string first_documents(const BatchDocuments& documents, size_t most) {
+  std::string text;
+  for (size_t i = 0; i < std::min(most, documents.first.size()); ++i) {
+    const BatchDocument& d = documents.first[i];
+    text += fmt::format("{}{} document {} (row {})", text.empty() ? "" : ", ", d.file.empty() ? d.source : d.file, d.document, d.row);
+  }
+  const uint64_t more = documents.count - std::min<uint64_t>(documents.count, most);
+  return more > 0 ? fmt::format("{} and {} more", text, more) : text;
 }
 
 BatchDocuments gather_documents(Comm& dp, const BatchDocuments& own, size_t most) {

@@ -12,7 +12,7 @@ namespace hlat {
 namespace {
 
 constexpr int64_t kSkipWindow = 1000;  // steps
-constexpr std::array<std::string_view, 4> kCauses = {"none", "spike", "non_finite", "asked"};
+constexpr std::array<std::string_view, 5> kCauses = {"none", "spike", "non_finite", "asked", "alarm"};
 constexpr std::array<std::string_view, 4> kActions = {"continue", "skip", "rollback", "stop"};
 
 }  // namespace
@@ -37,7 +37,9 @@ bool LossPolicy::gates() const {
 }
 
 LossAction LossPolicy::action_of(LossCause cause) const {
-  const std::string& word = cause == LossCause::spike ? config_.on_spike : config_.on_nonfinite;
+  const std::string& word = cause == LossCause::spike   ? config_.on_spike
+                            : cause == LossCause::alarm ? config_.on_alarm
+                                                        : config_.on_nonfinite;
   const auto at = std::find(kActions.begin(), kActions.end(), word);
   HLAT_CHECK(at != kActions.end(), "{} is no answer to a loss that is off", word);
   return static_cast<LossAction>(at - kActions.begin());
@@ -79,6 +81,13 @@ LossVerdict LossPolicy::judge(int64_t step, double loss, double grad_norm) const
   return v;
 }
 
+LossVerdict LossPolicy::alarmed(const Alarm& alarm, double loss, double grad_norm) const {
+  LossVerdict v{.cause = LossCause::alarm, .action = action_of(LossCause::alarm), .loss = loss, .grad_norm = grad_norm};
+  v.since = alarm.since;
+  v.words = fmt::format("alarm {}: {}", name_of(alarm.rule), alarm.evidence);
+  return v;
+}
+
 void LossPolicy::add(int64_t step, const LossVerdict& verdict) {
   watch_.add(verdict.loss, verdict.grad_norm);
   if (verdict.action == LossAction::skip) state_.skipped.push_back(step);
@@ -88,10 +97,12 @@ void LossPolicy::add(int64_t step, const LossVerdict& verdict) {
 FailedStep LossPolicy::failure(int64_t step, const LossVerdict& v) {
   const FailureKind kind = v.no_skips_left                    ? FailureKind::skips
                            : v.cause == LossCause::non_finite ? FailureKind::non_finite
+                           : v.cause == LossCause::alarm      ? FailureKind::alarm
                                                               : FailureKind::spike;
-  const std::string asked =
-      v.no_skips_left ? "" : fmt::format(" (loss.on_{} = {})", v.cause == LossCause::spike ? "spike" : "nonfinite", name_of(v.action));
-  FailedStep failed(kind, step, fmt::format("at step {} {}; the gradient norm is {:.4f}{}", step, v.words, std::abs(v.grad_norm), asked));
+  const std::string_view key = v.cause == LossCause::non_finite ? "nonfinite" : name_of(v.cause);
+  const std::string asked = v.no_skips_left ? "" : fmt::format(" (loss.on_{} = {})", key, name_of(v.action));
+  FailedStep failed(kind, v.since > 0 ? v.since : step,
+                    fmt::format("at step {} {}; the gradient norm is {:.4f}{}", step, v.words, std::abs(v.grad_norm), asked));
   failed.loss = v.loss;
   failed.grad_norm = v.grad_norm;
   return failed;

@@ -3,6 +3,7 @@
 //
 //   spike            loss.on_spike      continue: told; skip; rollback, stop: the run ends, and hlat launch goes on
 //   not finite       loss.on_nonfinite  skip; rollback, stop: the run ends
+//   alarm            loss.on_alarm      continue: told; rollback, stop: the run ends. Found by rank 0 (alarm/alarms.h), after the update
 //   hlat train --skip                   skipped without being computed
 //
 // A skipped step leaves weights, moments and masters alone; step number, learning rate and data advance. Among the last 1000 steps a policy
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "alarm/alarms.h"
 #include "base/failure_word.h"
 #include "train/spike_watch.h"
 
@@ -29,7 +31,7 @@ struct LossState {
   bool operator==(const LossState&) const = default;
 };
 
-enum class LossCause : uint8_t { none, spike, non_finite, asked };
+enum class LossCause : uint8_t { none, spike, non_finite, asked, alarm };
 enum class LossAction : uint8_t { go_on, skip, rollback, stop };
 std::string_view name_of(LossCause cause);
 std::string_view name_of(LossAction action);  // as the config says it; go_on is "continue"
@@ -40,6 +42,7 @@ struct LossVerdict {
   bool no_skips_left = false;  // why it stops
   double loss = 0, grad_norm = 0;
   SpikeFinding found = {};
+  int64_t since = 0;       // alarm: the step with which it began; else 0
   std::string words = {};  // of any cause
 
   bool ends() const { return action == LossAction::rollback || action == LossAction::stop; }
@@ -55,6 +58,7 @@ class LossPolicy {
   bool is_asked(int64_t step) const;
   LossVerdict asked() const;  // of such a step
   LossVerdict judge(int64_t step, double loss, double grad_norm) const;
+  LossVerdict alarmed(const Alarm& alarm, double loss, double grad_norm) const;
   // The step is over: enters the statistics, and the list of skipped ones.
   void add(int64_t step, const LossVerdict& verdict);
 

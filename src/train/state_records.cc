@@ -10,7 +10,7 @@ namespace hlat {
 
 namespace {
 
-constexpr int kDataVersion = 1, kKernelsVersion = 1, kLossVersion = 1;
+constexpr int kDataVersion = 1, kKernelsVersion = 1, kLossVersion = 1, kAlarmsVersion = 1;
 
 using Json = nlohmann::json;
 
@@ -18,6 +18,19 @@ void check_version(const Record& record, int known) {
   if (record.version > known)
     fail<UsageError>("its record of the {} has version {}; this program reads up to {}: use a newer hlat", record.name, record.version,
                      known);
+}
+
+// An empty one where the checkpoint has none.
+template <class State>
+State saved_state(const CheckpointIndex& index, const char* name, int version) {
+  const Record* record = index.find_record(name);
+  if (record == nullptr) return {};
+  check_version(*record, version);
+  try {
+    return State::parse(record->json);
+  } catch (const Error& e) {
+    fail<DamagedCheckpoint>("checkpoint of step {}: {}", index.step, e.what());
+  }
 }
 
 }  // namespace
@@ -48,17 +61,10 @@ void join_records(CheckpointIndex& index, const std::vector<std::string>& own_re
 }
 
 Record to_record(const LossState& state) { return {"loss", kLossVersion, state.save()}; }
+Record to_record(const AlarmState& state) { return {"alarms", kAlarmsVersion, state.save()}; }
 
-LossState saved_loss(const CheckpointIndex& index) {
-  const Record* record = index.find_record("loss");
-  if (record == nullptr) return {};
-  check_version(*record, kLossVersion);
-  try {
-    return LossState::parse(record->json);
-  } catch (const Error& e) {
-    fail<DamagedCheckpoint>("checkpoint of step {}: {}", index.step, e.what());
-  }
-}
+LossState saved_loss(const CheckpointIndex& index) { return saved_state<LossState>(index, "loss", kLossVersion); }
+AlarmState saved_alarms(const CheckpointIndex& index) { return saved_state<AlarmState>(index, "alarms", kAlarmsVersion); }
 
 DataState saved_position(const CheckpointIndex& index) {
   const Record* record = index.find_record("data");

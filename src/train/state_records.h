@@ -2,6 +2,7 @@
 //   data      {"position": text of a DataState}   where every lane stands, and with it the ledger; of all ranks, joined
 //   kernels   the ranks' Backend::kernel_choices, merged (ops/kernel_choices.h)
 //   loss      LossState (loss_policy.h): history of loss and gradient norm, skipped steps
+//   alarms    AlarmState (alarm/alarm_state.h): what the rules remember
 //   health    HealthRecord (checkpoint/health_record.h)
 // Step and tokens are the index's own; the learning rate follows from step and config, random numbers from seed and step.
 #pragma once
@@ -10,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "alarm/alarm_state.h"
 #include "checkpoint/index.h"
 #include "data/data_state.h"
 #include "train/loss_policy.h"
@@ -27,6 +29,10 @@ void join_records(CheckpointIndex& index, const std::vector<std::string>& own_re
 Record to_record(const LossState& state);
 // An empty one where the checkpoint has none: of a version that kept none. DamagedCheckpoint where it cannot be read.
 LossState saved_loss(const CheckpointIndex& index);
+
+Record to_record(const AlarmState& state);
+// As with the loss.
+AlarmState saved_alarms(const CheckpointIndex& index);
 
 // The position in the data, of all lanes. DamagedCheckpoint where the checkpoint has none, or a broken one.
 DataState saved_position(const CheckpointIndex& index);

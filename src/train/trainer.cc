@@ -70,6 +70,7 @@ struct Vote {
   int signal = 0;  // that wants the run to end
   int busy = 0;    // a save is under way
   int due = 0;     // RunSaves::Due
+  AlarmVote alarm = {};
 };
 
 Vote agree(const Mesh& mesh, Vote vote) {
@@ -78,6 +79,7 @@ Vote agree(const Mesh& mesh, Vote vote) {
       vote.signal = std::max(vote.signal, other.signal);
       vote.busy = std::max(vote.busy, other.busy);
       vote.due = std::max(vote.due, other.due);
+      if (other.alarm.ends()) vote.alarm = other.alarm;
     }
   return vote;
 }
@@ -91,6 +93,7 @@ class Trainer {
         mesh_(setup.model.mesh()),
         step_(setup.model.executor()),
         policy_(config.loss, state.loss),
+        alarms_(config, state.alarms, policy_, setup.model.mesh().coord() == MeshCoord{}),
         means_(state.step, config.train.steps),
         executed_flops_(sum_over(mesh_, setup.plan.executed_flops())),
         peak_flops_(sum_over(mesh_, setup.peak_flops)) {
@@ -117,7 +120,7 @@ class Trainer {
       position = [this] { return mesh_.coord().dp == 0 ? OwnPosition(batches_->position()) : OwnPosition(batches_->rank_lanes()); };
     saves_.emplace(config_, *setup_.saves, start, mesh_.coord() == MeshCoord{}, std::move(position));
     saves_->add_records([this, &state](int64_t step) {
-      return std::vector{to_record(state.loss),
+      return std::vector{to_record(state.loss), to_record(state.alarms),
                          to_record(HealthRecord{.checked = verified_ == step ? step : 0, .passed = state.health_passed})};
     });
     step_.on_update([this](int bucket) { before_update(bucket); });
@@ -154,9 +157,10 @@ class Trainer {
         for (const SetLoss& set : v.sets) m.val_losses.emplace_back(set.name, set.loss);
     }
     now(FlightPhase::training, "training");
-    const Vote vote = at_boundary(step, m);
+    const Vote vote = at_boundary(step, m, verdict);
     if (setup_.goodput) m.goodput = setup_.goodput(m);
     record(m, r.checked);
+    alarms_.answer(m, vote.alarm, [this](const LossEvent& event) { tell_alarm(event); });
     means_.add(m, tokens_per_step());
     state.step = step;
     policy_.add(step, verdict);
@@ -192,6 +196,8 @@ class Trainer {
     s.hfu = s.tokens_per_s / static_cast<double>(tokens_per_step()) * executed_flops_ / peak_flops_;
     s.validation = validated_;
     s.skipped_steps = static_cast<int64_t>(state.loss.skipped.size());
+    for (const auto& [rule, told] : state.alarms.told)
+      if (told.times > 0) s.alarms[rule] = told.times;
     s.planned = setup_.plan.memory;
     s.used = setup_.model.high_water();
     s.resident = peak_resident_bytes();
@@ -249,8 +255,18 @@ class Trainer {
       event.problem = e.what();
     }
     event.documents = gather_documents(mesh_.along(Axis::dp), own);
+    alarms_.told(event);
     if (setup_.tell_loss && mesh_.coord() == MeshCoord{}) setup_.tell_loss(event);
     if (setup_.progress != nullptr) setup_.progress->say(fmt::format("step {}: {}", step, reason_of(event)));
+  }
+
+  // On rank 0.
+  void tell_alarm(const LossEvent& event) {
+    if (setup_.tell_loss) setup_.tell_loss(event);
+    if (setup_.folder != nullptr)
+      setup_.folder->log().info("step {}: against {} try: {}", event.step, name_of(event.alarm->rule), event.alarm->advice);
+    if (setup_.progress == nullptr) return;
+    setup_.progress->alarm(fmt::format("step {}: {}\n  try: {}", event.step, event.verdict.words, event.alarm->advice));
   }
 
   // Whether replicas are compared now and then. A mesh without any has nothing to compare and finds nothing wrong.
@@ -282,8 +298,8 @@ class Trainer {
   }
 
   // Comes back when all ranks have done this step, and passed its checks, with what they agree on.
-  Vote at_boundary(int64_t step, StepMetrics& m) {
-    Vote vote{.signal = setup_.end_signal ? setup_.end_signal() : 0};
+  Vote at_boundary(int64_t step, StepMetrics& m, const LossVerdict& verdict) {
+    Vote vote{.signal = setup_.end_signal ? setup_.end_signal() : 0, .alarm = alarms_.look(m, verdict)};
     if (saves_) {
       vote.busy = saves_->busy() ? 1 : 0;  // before: a save that ends in between is not begun over with its outcome untaken
       saves_->collect(&m);
@@ -355,6 +371,7 @@ class Trainer {
   const Mesh& mesh_;
   TrainStep step_;
   LossPolicy policy_;
+  AlarmWatch alarms_;
   std::optional<Validation> validation_;
   std::optional<Batch> probe_rows_;  // on ranks that read batches, once they were needed
   std::unique_ptr<TrainBatches> batches_;

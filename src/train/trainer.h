@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "model/placed_model.h"
 #include "record/progress.h"
 #include "record/run_folder.h"
+#include "train/alarm_watch.h"
 #include "train/loss_event.h"
 #include "train/loss_policy.h"
 #include "train/run_saves.h"
@@ -24,6 +26,7 @@ struct TrainState {
   int64_t step = 0;               // steps done
   std::optional<DataState> data;  // of the lanes that this rank reads, or of all; none on ranks that read no batches
   LossState loss;                 // what was skipped, is to be, and what a spike is held against
+  AlarmState alarms;              // what alarms remember; kept up on rank 0 alone
   int64_t health_passed = 0;      // the latest step after which replicas were compared and equal; 0: none
 };
 
@@ -45,7 +48,7 @@ struct TrainSetup {
   std::function<bool(int64_t step)> evaluation_due = {};  // whether that will take its time; there where `evaluate` is
   // Asked on rank 0 after every step: useful time over wall time so far, for the record; empty: not of interest.
   std::function<double(const StepMetrics& m)> goodput = {};
-  // On rank 0: a step whose loss was off, or that was skipped, before the run ends where it does.
+  // On rank 0: a step whose loss was off, or that was skipped, or an alarm, before the run ends where it does.
   std::function<void(const LossEvent&)> tell_loss = {};
   // Asked after the first step of this process: what the log should say about how it was computed.
   std::function<std::vector<std::string>()> notes = {};
@@ -72,6 +75,7 @@ struct TrainSummary {
   int64_t first_step = 1;                      // of this process
   std::optional<int64_t> saved_step;           // of its latest checkpoint; none: it saves nothing, or nothing was saved
   int64_t skipped_steps = 0;                   // of the whole run
+  std::map<std::string, int64_t> alarms;       // told in the whole run, by rule; on rank 0
   std::string save_problem;                    // why the last step is not saved; empty: it is, or nothing is
   Ledger ledger;
 };

@@ -177,6 +177,17 @@ TEST(Progress, UnknownFloorIsNotShown) {
             "step 3/9  loss 1.5000  23.5k tokens/s  MFU 61.2%  ETA 2.0s  elapsed 1.0s");
 }
 
+TEST(Progress, CountsAlarms) {
+  Screen s;
+  Progress progress(s.out, s.options(false, 100));
+  progress.step(at_step(1));
+  EXPECT_EQ(s.out.str().find("alarm"), std::string::npos) << s.out.str();
+  progress.alarm("step 2: alarm leak: too good");
+  EXPECT_NE(s.out.str().find("step 2: alarm leak: too good\n"), std::string::npos) << s.out.str();
+  for (int64_t step = 2; step <= 3; ++step) s.now += 2, progress.step(at_step(step));
+  EXPECT_NE(s.out.str().find("loss 1.5000 (floor 1.2500)  1 alarm  "), std::string::npos) << s.out.str();
+}
+
 TEST(Format, Bytes) {
   EXPECT_EQ(format_bytes(0), "0 B");
   EXPECT_EQ(format_bytes(1023), "1023 B");

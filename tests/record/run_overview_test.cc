@@ -77,6 +77,8 @@ TEST(RunOverview, WordsOfEvents) {
   EXPECT_EQ(words_of({.kind = "restart", .by = "launch", .step = 20, .rank = -1}), "restart behind step 20");
   EXPECT_EQ(words_of({.kind = "end", .step = 5, .reason = "finished", .exit_code = 0}), "end at step 5, exit code 0: finished");
   EXPECT_EQ(words_of({.kind = "check", .by = "launch", .exit_code = 1, .rank = -1}), "check failed");
+  EXPECT_EQ(words_of({.kind = "alarm", .step = 40, .reason = "it grows", .rule = "grad_growth"}),
+            "alarm: grad_growth at step 40: it grows");
 }
 
 // A start tells what the folder had, and a restart what is done again.

@@ -12,9 +12,9 @@ namespace {
 
 using Kind = FailureCause;
 
-constexpr Kind kAll[] = {Kind::finished,      Kind::bad_input, Kind::bug,   Kind::preempted,  Kind::dead_rank,
-                         Kind::out_of_memory, Kind::dead_host, Kind::hang,  Kind::start_hang, Kind::health,
-                         Kind::non_finite,    Kind::spike,     Kind::error, Kind::fault_exit, Kind::straggler};
+constexpr Kind kAll[] = {Kind::finished,  Kind::bad_input,  Kind::bug,        Kind::preempted, Kind::dead_rank,  Kind::out_of_memory,
+                         Kind::dead_host, Kind::hang,       Kind::start_hang, Kind::health,    Kind::non_finite, Kind::spike,
+                         Kind::error,     Kind::fault_exit, Kind::straggler,  Kind::alarm};
 constexpr Kind kRestartable[] = {Kind::preempted, Kind::dead_rank,  Kind::out_of_memory, Kind::dead_host,  Kind::hang,     Kind::start_hang,
                                  Kind::health,    Kind::non_finite, Kind::error,         Kind::fault_exit, Kind::straggler};
 
@@ -246,6 +246,26 @@ TEST(RestartPolicy, NumbersFollowTheirPolicy) {
     EXPECT_EQ(d.skip.has_value(), row.skips) << row.policy;
     EXPECT_EQ(d.exit_code, d.restart ? 0 : 5) << row.policy;
   }
+}
+
+TEST(RestartPolicy, AnAlarmGoesBackBehindItsBeginningOnce) {
+  Policy p;
+  p.loss.on_alarm = "stop";
+  const Decision stopped = p.fail(Kind::alarm, 300);
+  EXPECT_FALSE(stopped.restart);
+  EXPECT_EQ(stopped.exit_code, 5);
+  EXPECT_NE(stopped.words.find("loss.on_alarm is stop"), std::string::npos) << stopped.words;
+  Policy back;
+  back.loss.on_alarm = "rollback";
+  const Decision first = back.fail(Kind::alarm, 300);
+  EXPECT_TRUE(first.restart);
+  EXPECT_EQ(first.from, RestartFrom::before);
+  EXPECT_EQ(first.before, 300);
+  EXPECT_EQ(first.skip, 300);
+  EXPECT_TRUE(back.fail(Kind::alarm, 900).restart) << "long after: another trouble";
+  const Decision again = back.fail(Kind::alarm, 950);
+  EXPECT_FALSE(again.restart);
+  EXPECT_NE(again.words.find("came back"), std::string::npos) << again.words;
 }
 
 TEST(RestartPolicy, SameFailureOfOneSkipsAtOnce) {

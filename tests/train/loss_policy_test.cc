@@ -124,6 +124,63 @@ TEST(LossPolicy, TheStateOfACheckpointDecidesAsTheRun) {
   EXPECT_THROW(saved_loss(index), DamagedCheckpoint);
 }
 
+Alarm growing_norm() {
+  return {
+      .rule = AlarmRule::grad_growth, .step = 21, .since = 9, .value = 5, .limit = 2, .evidence = "the norm grows", .advice = "masters"};
+}
+
+TEST(LossPolicy, AlarmsAreAnsweredAsTheConfigSays) {
+  for (const char* word : {"continue", "rollback", "stop"}) {
+    LossConfig config;
+    config.on_alarm = word;
+    const LossVerdict v = Quiet(config).policy.alarmed(growing_norm(), 3, 0.5);
+    EXPECT_EQ(v.cause, LossCause::alarm);
+    EXPECT_EQ(name_of(v.action), word);
+    if (!v.ends()) continue;
+    const FailedStep failed = LossPolicy::failure(21, v);
+    EXPECT_EQ(failed.kind, FailureKind::alarm);
+    EXPECT_EQ(failed.step, 9) << "where a rollback goes behind";
+    for (const char* part : {"step 21", "alarm grad_growth", "the norm grows", "loss.on_alarm = "})
+      EXPECT_NE(std::string(failed.what()).find(part), std::string::npos) << part << " in " << failed.what();
+  }
+}
+
+TEST(LossPolicy, AlarmsOfACheckpointAreThoseOfTheRun) {
+  CheckpointIndex index;
+  EXPECT_EQ(saved_alarms(index), AlarmState()) << "of a version that kept none";
+  AlarmState state;
+  state.setup = "x";
+  state.memories["leak"]["share"] = {1.0 / 3, 2};
+  state.told["leak"] = {.times = 2, .told_at = 5, .seen_at = 6, .distance = 1000, .quiet = 1};
+  index.records.push_back(to_record(state));
+  EXPECT_EQ(saved_alarms(index), state);
+  index.records[0].json = "{}";
+  EXPECT_THROW(saved_alarms(index), DamagedCheckpoint);
+}
+
+TEST(LossEvent, OfAnAlarmHasItsEvidence) {
+  const Alarm alarm = growing_norm();
+  const LossEvent event{.step = 21, .verdict = Quiet(LossConfig()).policy.alarmed(alarm, 3, 0.5), .documents = {}, .alarm = alarm};
+  EXPECT_STREQ(kind_of(event), "alarm");
+  EXPECT_EQ(reason_of(event), "the norm grows");
+  const auto j = nlohmann::ordered_json::parse(fields_of(event).dump());
+  EXPECT_EQ(j["rule"], "grad_growth");
+  EXPECT_EQ(j["value"], 5);
+  EXPECT_EQ(j["limit"], 2);
+  EXPECT_EQ(j["evidence"], "the norm grows");
+  EXPECT_EQ(j["advice"], "masters");
+  EXPECT_EQ(j["since"], 9);
+  EXPECT_EQ(j["action"], "continue");
+}
+
+TEST(LossEvent, NamesTheFirstDocuments) {
+  BatchDocuments documents{.count = 5,
+                           .first = {{.row = 1, .source = "web", .file = "a.jsonl", .document = 3, .byte = 0, .token = 0, .tokens = 1},
+                                     {.row = 0, .source = "embedded", .file = "", .document = 0, .byte = 0, .token = 0, .tokens = 1}}};
+  EXPECT_EQ(first_documents(documents, 2), "a.jsonl document 3 (row 1), embedded document 0 (row 0) and 3 more");
+  EXPECT_EQ(first_documents({}), "");
+}
+
 TEST(LossEvent, HasNumbersAndDocuments) {
   Quiet run(loss_on("continue", "skip"));
   LossEvent event{.step = 21, .verdict = run.policy.judge(21, kLossNan, 0.5), .rows = 4, .documents = {}};

@@ -1,0 +1,76 @@
+// Rules about the data: rows that repeat themselves, a source that is read again and again.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "alarm/robust.h"
+#include "alarm/rules.h"
+
+namespace hlat {
+
+namespace {
+
+// Half of the tokens of the sampled rows continue an earlier part of the same row: far more than text or code does.
+constexpr double kRepeats = 0.5;
+constexpr size_t kRepeatLooks = 5;
+
+// A source whose loss has halved within the window, to less than half of the others', which have fallen by less than 15 %.
+constexpr size_t kSourceLooks = 24, kSourceEnds = 4;
+constexpr double kSourceFell = 0.5, kOthersFell = 0.85;
+
+struct SourceFall {
+  std::string name;
+  double begin = 0, now = 0;
+};
+
+std::optional<SourceFall> fall_of_source(AlarmMemory& memory, const std::string& name, double loss) {
+  const std::vector<double>& losses = keep(memory, "loss of " + name, loss, kSourceLooks);
+  if (losses.size() < 3 * kSourceEnds) return {};
+  return SourceFall{.name = name,
+                    .begin = middle_of({losses.begin(), losses.begin() + kSourceEnds}),
+                    .now = middle_of({losses.end() - kSourceEnds, losses.end()})};
+}
+
+std::optional<Finding> source_by_heart(const AlarmView& view, AlarmMemory& memory) {
+  std::vector<SourceFall> falls;
+  for (const auto& [name, loss] : view.monitors()->source_loss)
+    if (std::isfinite(loss))
+      if (auto fall = fall_of_source(memory, name, loss)) falls.push_back(std::move(*fall));
+  for (const SourceFall& own : falls) {
+    std::vector<double> now, shares;
+    for (const SourceFall& other : falls)
+      if (&other != &own) now.push_back(other.now), shares.push_back(other.now / other.begin);
+    if (now.empty() || own.now >= kSourceFell * own.begin || own.now >= kSourceFell * middle_of(now)) continue;
+    if (middle_of(shares) < kOthersFell) continue;
+    const int64_t steps = static_cast<int64_t>(memory["loss of " + own.name].size()) * view.config.monitor.every;
+    return Finding{
+        .value = own.now,
+        .limit = kSourceFell * middle_of(now),
+        .since = std::max<int64_t>(1, view.metrics.step - steps),
+        .evidence = fmt::format("the loss of source {} has fallen from {:.4f} to {:.4f} in {} steps, that of the others to {:.1f}% of what "
+                                "it was: it is learned by heart",
+                                own.name, own.begin, own.now, steps, 100 * middle_of(shares))};
+  }
+  return {};
+}
+
+}  // namespace
+
+Look look_at_repetition(const AlarmView& view, AlarmMemory& memory) {
+  const Monitors* own = view.monitors();
+  if (own == nullptr) return {};
+  Look look{.looked = true, .found = source_by_heart(view, memory)};
+  const std::vector<double>& shares = keep(memory, "repetition", own->repetition, kRepeatLooks);
+  const double share = middle_of(shares);
+  if (look.found || shares.size() < kRepeatLooks || share <= kRepeats) return look;
+  look.found =
+      Finding{.value = share,
+              .limit = kRepeats,
+              .since = std::max<int64_t>(1, view.metrics.step - static_cast<int64_t>(kRepeatLooks - 1) * view.config.monitor.every),
+              .evidence = fmt::format("{:.1f}% of the tokens continue an earlier part of their own row (median of {} measurements)",
+                                      100 * share, kRepeatLooks)};
+  return look;
+}
+
+}  // namespace hlat

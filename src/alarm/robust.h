@@ -1,0 +1,33 @@
+// Statistics that single values cannot move far: medians, a line through medians of slopes (Theil and Sen), and histories of medians over
+// blocks of steps.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "alarm/alarm_state.h"
+
+namespace hlat {
+
+double middle_of(std::vector<double> values);                           // the median, the upper one of an even number; 0 of none
+double deviation_of(const std::vector<double>& values, double around);  // 1.4826 times the median distance: of normal noise its deviation
+
+struct RobustLine {
+  double slope = 0, at_zero = 0;
+  double spread = 0;  // of the values around it
+  double at(double x) const { return at_zero + slope * x; }
+};
+RobustLine line_through(std::span<const double> x, std::span<const double> y);  // two points or more
+
+// The latest `count` values of a list in a rule's memory.
+std::vector<double>& keep(AlarmMemory& memory, const std::string& name, double value, size_t count);
+
+// Medians over blocks of `steps` values, the latest `blocks` of them, with the last step of each.
+struct BlockHistory {
+  const std::vector<double>*ends, *medians;
+  bool complete;  // this value completed a block
+};
+BlockHistory add_to_blocks(AlarmMemory& memory, const std::string& name, double step, double value, size_t steps, size_t blocks);
+
+}  // namespace hlat

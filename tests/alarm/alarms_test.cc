@@ -1,0 +1,289 @@
+// Alarms on made curves: each rule finds its trouble within so many steps and is silent before, tells it once and again at growing
+// distances, and a run in parts finds what the uninterrupted one does.
+#include "alarm/alarms.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "alarm/robust.h"
+#include "base/rng.h"
+
+namespace hlat {
+namespace {
+
+// Uniform in [-1, 1), the same in every run.
+double alarm_noise(int64_t step, uint64_t stream) {
+  return static_cast<double>(hash_name(fmt::format("{} {}", step, stream)) >> 11) * 0x1p-52 - 1;
+}
+
+Config watched() {
+  Config c;
+  c.optim.warmup = 10;
+  c.optim.lr = 1e-3;
+  c.train.steps = 100000;
+  c.parallel.dp = 1;
+  return c;
+}
+
+// A healthy step: a loss that falls as a power of the step, a norm that falls too, both with noise; monitors every ten steps.
+StepMetrics healthy_step(int64_t step) {
+  const auto s = static_cast<double>(step);
+  StepMetrics m{.step = step, .tokens = step * 1024, .loss = 2 + 4 * std::pow(s, -0.3) * (1 + 0.02 * alarm_noise(step, 1))};
+  m.grad_norm = (0.2 + std::pow(s, -0.4)) * (1 + 0.2 * alarm_noise(step, 2));
+  m.lr = 1e-3;
+  if (step % 10 != 0) return m;
+  Monitors& own = m.monitors.emplace();
+  for (int part = 0; part < 6; ++part) {
+    own.grad_norm.push_back(0.1 * (1 + part) * (1 + 0.3 * alarm_noise(step, 10 + static_cast<uint64_t>(part))));
+    own.weight_norm.push_back(10);
+    own.update_ratio.push_back(1e-3);
+    own.unchanged.push_back(0.01);
+  }
+  own.max_activation = {1, 5, 20, 40, 300};
+  own.max_lse = {5, 8, 12, 20};
+  own.moment1_max = 0.1, own.moment2_min = 1e-39, own.moment2_max = 0.02;
+  for (int part = 0; part < 16; ++part)
+    own.position_loss.push_back(m.loss + (part == 0 ? 0.3 : 0) + 0.2 * alarm_noise(step, 30 + static_cast<uint64_t>(part)));
+  own.source_loss = {{"code", 0.4 * m.loss}, {"web", m.loss}, {"books", 1.1 * m.loss}};
+  own.repetition = 0.1, own.copy_baseline = 5;
+  own.probe_loss = m.loss + 0.1, own.leak = 0, own.drift = 0;
+  return m;
+}
+
+using Change = std::function<void(StepMetrics&)>;
+
+// What is raised in steps 1 to `last` when `change` is made to the steps from `from` on.
+std::vector<Alarm> alarms_of(const Config& config, int64_t last, int64_t from, const Change& change) {
+  AlarmState state;
+  Alarms alarms(config, state);
+  std::vector<Alarm> found;
+  for (int64_t step = 1; step <= last; ++step) {
+    StepMetrics m = healthy_step(step);
+    if (step >= from) change(m);
+    for (Alarm& alarm : alarms.add(m)) found.push_back(std::move(alarm));
+  }
+  return found;
+}
+
+TEST(Alarms, AHealthyCurveRaisesNone) {
+  for (const Alarm& alarm : alarms_of(watched(), 5000, 1, [](StepMetrics&) {}))
+    ADD_FAILURE() << name_of(alarm.rule) << ": " << alarm.evidence;
+}
+
+// Trouble that is planted from a step on, and within how many steps its rule must find it, before any other and never too early.
+struct Planted {
+  const char* name;
+  AlarmRule rule;
+  int64_t from, within;
+  Change change;
+  const char* evidence;  // a part of the words
+};
+
+void PrintTo(const Planted& p, std::ostream* out) { *out << p.name; }
+
+class PlantedTrouble : public testing::TestWithParam<Planted> {};
+
+TEST_P(PlantedTrouble, IsFoundInTime) {
+  const Planted& p = GetParam();
+  Config config = watched();
+  config.train.precision = PrecisionKind::bf16;
+  const std::vector<Alarm> found = alarms_of(config, p.from + p.within, p.from, p.change);
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(name_of(found[0].rule), name_of(p.rule)) << found[0].evidence;
+  EXPECT_GE(found[0].step, p.from);
+  EXPECT_LE(found[0].since, found[0].step);
+  EXPECT_GE(found[0].since, std::max<int64_t>(1, p.from - 300));
+  EXPECT_NE(found[0].evidence.find(p.evidence), std::string::npos) << found[0].evidence;
+  EXPECT_FALSE(found[0].advice.empty());
+  // The rule alone finds it too, and without the rule it is not told.
+  config.loss.alarms = std::string(name_of(p.rule));
+  EXPECT_EQ(alarms_of(config, p.from + p.within, p.from, p.change).at(0).step, found[0].step);
+  config.loss.alarms = "none";
+  EXPECT_TRUE(alarms_of(config, p.from + p.within, p.from, p.change).empty());
+}
+
+void monitored(StepMetrics& m, const std::function<void(Monitors&)>& change) {
+  if (m.monitors) change(*m.monitors);
+}
+
+const Planted kPlanted[] = {
+    {"norm_grows_slowly", AlarmRule::grad_growth, 400, 260,
+     [](StepMetrics& m) {
+       m.grad_norm *= std::exp(0.01 * static_cast<double>(m.step - 400)), m.loss = 2.7 + 0.01 * alarm_noise(m.step, 9);
+     },
+     "gradient norm"},
+    {"norm_jumps", AlarmRule::grad_growth, 400, 64, [](StepMetrics& m) { m.grad_norm *= 5; }, "its trend"},
+    {"loss_jumps", AlarmRule::loss_rise, 400, 40, [](StepMetrics& m) { m.loss += 0.6; }, "was to be expected"},
+    {"loss_climbs", AlarmRule::loss_rise, 1000, 300, [](StepMetrics& m) { m.loss += 0.002 * static_cast<double>(m.step - 1000); },
+     "was to be expected"},
+    {"leak_to_zero", AlarmRule::leak, 20, 180,
+     [](StepMetrics& m) { m.floor = 2.5, m.loss = 5 * std::exp(-0.015 * static_cast<double>(m.step)); }, "entropy of its targets"},
+    {"leak_without_floor", AlarmRule::leak, 20, 180, [](StepMetrics& m) { m.loss = 5 * std::exp(-0.02 * static_cast<double>(m.step)); },
+     "copying"},
+    {"leak_of_the_probe", AlarmRule::leak, 100, 10, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.leak = 1e-6; }); },
+     "earlier one"},
+    {"dead_block", AlarmRule::dead_layer, 200, 30, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.grad_norm[2] = 0; }); },
+     "block 1"},
+    {"dead_head", AlarmRule::dead_layer, 200, 30, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.grad_norm[5] = 1e-5; }); },
+     "the head"},
+    {"exploding_block", AlarmRule::exploding_layer, 200, 30,
+     [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.grad_norm[3] *= 100; }); }, "gradient norm of block 2"},
+    {"exploding_updates", AlarmRule::exploding_layer, 200, 30,
+     [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.update_ratio[0] *= 100; }); }, "update ratio of the embedding"},
+    {"exploding_activation", AlarmRule::exploding_layer, 200, 60,
+     [](StepMetrics& m) { monitored(m, [&](Monitors& o) { o.max_activation[4] = 3e3 * static_cast<double>(m.step - 199); }); },
+     "largest activation"},
+    {"attention_scores", AlarmRule::attention_logits, 200, 200,
+     [](StepMetrics& m) { monitored(m, [&](Monitors& o) { o.max_lse[1] = 8 * std::exp(0.03 * static_cast<double>(m.step - 200)); }); },
+     "block 1"},
+    {"drift", AlarmRule::drift, 200, 10, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.drift = 1e-3; }); }, "hold alike"},
+    {"lost_updates", AlarmRule::lost_updates, 200, 30,
+     [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.unchanged.assign(6, 0.97); }); }, "97.0%"},
+    {"repeated_rows", AlarmRule::repetition, 200, 50, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.repetition = 0.8; }); },
+     "80.0%"},
+    {"repeated_source", AlarmRule::repetition, 1000, 240,
+     [](StepMetrics& m) {
+       monitored(m, [&](Monitors& o) { o.source_loss[2].second *= std::exp(-0.01 * static_cast<double>(m.step - 1000)); });
+     },
+     "source books"},
+    {"moments_overflow", AlarmRule::moments, 200, 10, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.moment2_max = 1e38; }); },
+     "overflow"},
+    {"moments_below_eps", AlarmRule::moments, 200, 10,
+     [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.moment1_max = 1e-12, o.moment2_max = 1e-20; }); }, "optim.eps"},
+    {"moments_apart", AlarmRule::moments, 200, 10, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.moment1_max = 5; }); },
+     "same gradients"},
+    {"learned_by_heart", AlarmRule::probe_gap, 300, 200,
+     [](StepMetrics& m) {
+       m.loss *= 1 - 0.001 * static_cast<double>(m.step - 300);
+       monitored(m, [&](Monitors& o) { *o.probe_loss *= 1 + 0.0005 * static_cast<double>(m.step - 300); });
+     },
+     "loss of the probe"},
+    {"learned_by_heart_held_out", AlarmRule::probe_gap, 300, 200,
+     [](StepMetrics& m) {
+       m.loss *= 1 - 0.001 * static_cast<double>(m.step - 300);
+       if (m.step % 20 == 0) m.val_loss = 2.8 + 0.001 * static_cast<double>(m.step - 300);
+     },
+     "held-out documents"},
+    {"late_positions", AlarmRule::position_loss, 200, 170,
+     [](StepMetrics& m) {
+       monitored(m, [](Monitors& o) {
+         for (size_t i = 8; i < 16; ++i) o.position_loss[i] += 0.1 * static_cast<double>(i - 7);
+       });
+     },
+     "last quarter"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Rules, PlantedTrouble, testing::ValuesIn(kPlanted), [](const auto& i) { return std::string(i.param.name); });
+
+TEST(Alarms, UpdatesAreLostOnlyWhereRoundingToNearestTakesThem) {
+  const Change change = [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.unchanged.assign(6, 0.97); }); };
+  Config config = watched();
+  for (const auto& [kind, lost] :
+       {std::pair(PrecisionKind::fp32, true), std::pair(PrecisionKind::bf16, true), std::pair(PrecisionKind::bf16_sr, false),
+        std::pair(PrecisionKind::mixed, false), std::pair(PrecisionKind::mixed_sr, false)}) {
+    config.train.precision = kind;
+    EXPECT_EQ(!alarms_of(config, 300, 200, change).empty(), lost) << name_of(kind);
+  }
+  config.precision.masters = "none", config.precision.round_weights = "nearest";
+  EXPECT_FALSE(alarms_of(config, 300, 200, change).empty());
+  config.precision.round_weights = "stochastic";
+  EXPECT_TRUE(alarms_of(config, 300, 200, change).empty());
+  config.precision.round_weights = "nearest";
+  EXPECT_TRUE(alarms_of(config, 300, 200, [&](StepMetrics& m) { change(m), m.lr = 1e-5; }).empty()) << "a learning rate near its end";
+}
+
+TEST(Alarms, NothingIsRaisedInWarmUpAndAfterAChangeOfData) {
+  Config config = watched();
+  config.optim.warmup = 1000;
+  const Change jump = [](StepMetrics& m) { m.grad_norm *= 5, m.loss += 0.6; };
+  EXPECT_TRUE(alarms_of(config, 1400, 400, jump).empty());
+  config = watched();
+  config.data.sources = {{.name = "a", .path = "a"}, {.name = "b", .path = "b"}};
+  config.data.stages = {{.from_step = 400, .weights = {{"a", 1}}}};
+  EXPECT_TRUE(alarms_of(config, 900, 400, jump).empty());
+  config.data.stages[0].from_step = 390;
+  EXPECT_TRUE(alarms_of(config, 389, 380, [](StepMetrics& m) { m.loss += 0.6; }).empty()) << "too short to be told";
+  EXPECT_TRUE(alarms_of(config, 900, 380, jump).empty());
+}
+
+TEST(Alarms, StepsThatWereSkippedOrAreNotFiniteTellNothing) {
+  const Change change = [](StepMetrics& m) {
+    monitored(m, [](Monitors& o) { o.drift = 1; });
+    m.skipped = m.step % 20 == 0;
+    if (m.step % 20 == 10) m.loss = NAN;
+  };
+  EXPECT_TRUE(alarms_of(watched(), 600, 200, change).empty());
+}
+
+TEST(Alarms, ASpikeIsToldOncePerCluster) {
+  AlarmState state;
+  Alarms alarms(watched(), state);
+  std::vector<int64_t> told;
+  for (int64_t step = 1; step <= 1000; ++step) {
+    const bool spike = (step >= 100 && step < 160 && step % 3 == 0) || step == 500;
+    for (const Alarm& alarm : alarms.add(healthy_step(step), spike ? "the loss 9; its batch has a.jsonl document 3 (row 0)" : "")) {
+      EXPECT_EQ(alarm.rule, AlarmRule::spike);
+      EXPECT_NE(alarm.evidence.find("document 3"), std::string::npos);
+      told.push_back(step);
+    }
+  }
+  EXPECT_EQ(told, (std::vector<int64_t>{102, 500}));
+  EXPECT_EQ(state.times(), 2);
+}
+
+TEST(Alarms, WhatLastsIsToldAgainAtGrowingDistances) {
+  std::vector<int64_t> told;
+  for (const Alarm& alarm : alarms_of(watched(), 22000, 1000, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.drift = 1; }); }))
+    told.push_back(alarm.step);
+  EXPECT_EQ(told, (std::vector<int64_t>{1000, 2000, 6000, 22000}));
+}
+
+TEST(Alarms, ARunInPartsRaisesWhatTheUninterruptedOneDoes) {
+  const Planted& growth = kPlanted[0];
+  AlarmState whole, parts;
+  std::vector<int64_t> once, twice;
+  Alarms straight(watched(), whole);
+  for (int64_t step = 1; step <= 1500; ++step) {
+    StepMetrics m = healthy_step(step);
+    if (step >= growth.from) growth.change(m);
+    for (const Alarm& alarm : straight.add(m)) once.push_back(alarm.step);
+    if (step % 250 == 1) parts = AlarmState::parse(parts.save());
+    Config moved = watched();  // to another layout, with more to do
+    moved.parallel.dp = 1 + step % 3;
+    moved.loss.on_alarm = "stop";
+    for (const Alarm& alarm : Alarms(moved, parts).add(m)) twice.push_back(alarm.step);
+  }
+  EXPECT_FALSE(once.empty());
+  EXPECT_EQ(once, twice);
+  parts.setup = whole.setup;
+  EXPECT_EQ(AlarmState::parse(whole.save()), whole);
+  EXPECT_LT(whole.save().size(), 20000u);
+}
+
+TEST(Alarms, MemoriesBeginAnewWithAnotherConfig) {
+  AlarmState state;
+  Config config = watched();
+  Alarms first(config, state);
+  for (int64_t step = 1; step <= 300; ++step) first.add(healthy_step(step));
+  EXPECT_FALSE(state.memories.empty());
+  Alarms same(config, state);
+  EXPECT_FALSE(state.memories.empty());
+  config.train.global_batch *= 2;
+  Alarms other(config, state);
+  EXPECT_TRUE(state.memories.empty());
+  EXPECT_THROW(AlarmState::parse("{\"setup\": 3}"), Error);
+}
+
+TEST(RobustLine, SingleValuesDoNotMoveIt) {
+  std::vector<double> x, y;
+  for (int i = 0; i < 20; ++i) x.push_back(i), y.push_back(i == 7 || i == 12 ? 100 : 3 - 0.5 * i);
+  const RobustLine line = line_through(x, y);
+  EXPECT_NEAR(line.slope, -0.5, 1e-9);
+  EXPECT_NEAR(line.at(30), -12, 1e-9);
+  EXPECT_NEAR(line.spread, 0, 1e-9);
+}
+
+}  // namespace
+}  // namespace hlat

@@ -1,0 +1,137 @@
+// Real runs of small models on the embedded corpus, of different shapes, seeds, precisions and schedules: none raises an alarm. And one
+// that is not healthy does.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "backend/cpu/cpu_backend.h"
+#include "comm/self_comm.h"
+#include "runtime/assembly.h"
+#include "train/trainer.h"
+
+namespace hlat {
+namespace {
+
+struct HealthyRun {
+  uint64_t seed = 1;
+  PrecisionKind precision = PrecisionKind::fp32;
+  int64_t layers = 2, hidden = 32, heads = 4, kv_heads = 2, seq_len = 32, global_batch = 4, warmup = 10, steps = 300;
+  double lr = 5e-3;
+  ScheduleKind schedule = ScheduleKind::cosine_clamped;
+  bool tied = false;
+  double clip = 1;
+
+  Config config() const {
+    Config c;
+    c.model = {.preset = {}, .layers = layers, .hidden = hidden, .heads = heads, .kv_heads = kv_heads, .ffn = 2 * hidden, .vocab = 512};
+    c.model.tied = tied;
+    c.run.seed = c.data.seed = seed;
+    c.train.steps = steps;
+    c.train.seq_len = seq_len;
+    c.train.global_batch = global_batch;
+    c.train.micro_batch = 2;
+    c.train.precision = precision;
+    c.optim.lr = lr;
+    c.optim.warmup = warmup;
+    c.optim.schedule = schedule;
+    c.optim.clip = clip;
+    c.monitor.probe_every = 20;
+    c.parallel.dp = 1;
+    return c;
+  }
+};
+
+// After every step, for runs that are not healthy.
+using AfterEach = std::function<void(PlacedModel& model, const StepMetrics& m)>;
+
+// The events of its loss policy that are alarms, in words.
+std::vector<std::string> alarms_in(const Config& config, const AfterEach& after = {}) {
+  CpuBackend backend({.threads = 1, .isa = "auto"});
+  SelfComm world;
+  Assembly assembly(config, backend, world, 1);
+  PlacedModel& model = assembly.build();
+  model.executor().init_weights();
+  const Dataset data(config, 1);
+  std::vector<std::string> told;
+  TrainSetup setup{.plan = assembly.plan(), .peak_flops = 1, .model = model, .data = &data};
+  setup.tell_loss = [&](const LossEvent& event) {
+    if (event.alarm) told.push_back(fmt::format("step {}: {}", event.step, event.verdict.words));
+  };
+  if (after) setup.goodput = [&](const StepMetrics& m) { return after(model, m), 1.0; };
+  TrainState state;
+  int64_t step = 0;
+  const TrainSummary summary = train(config, setup, state, step);
+  EXPECT_EQ(static_cast<size_t>(state.alarms.times()), told.size());
+  EXPECT_EQ(summary.alarms.empty(), told.empty());
+  return told;
+}
+
+void expect_quiet(const std::vector<HealthyRun>& runs) {
+  for (size_t i = 0; i < runs.size(); ++i)
+    for (const std::string& words : alarms_in(runs[i].config())) ADD_FAILURE() << "run " << i << ", " << words;
+}
+
+using enum PrecisionKind;
+
+TEST(HealthyRuns, OfEveryPrecisionRaiseNoAlarm) {
+  expect_quiet({{.seed = 1, .precision = fp32}, {.seed = 2, .precision = mixed}, {.seed = 3, .precision = bf16_sr}});
+}
+
+TEST(HealthyRuns, HeavyOfManyShapesRaiseNoAlarm) {
+  using enum ScheduleKind;
+  expect_quiet({{.seed = 4, .precision = mixed_sr},
+                {.seed = 5, .precision = bf16_sr, .lr = 2e-3},
+                {.seed = 6, .layers = 1, .hidden = 16, .heads = 2, .lr = 1e-2},
+                {.seed = 7, .layers = 6, .hidden = 48, .heads = 6, .lr = 3e-3},
+                {.seed = 8, .precision = mixed, .layers = 4, .hidden = 64, .lr = 2e-3},
+                {.seed = 9, .seq_len = 64, .global_batch = 8},
+                {.seed = 10, .seq_len = 128, .global_batch = 2, .lr = 3e-3},
+                {.seed = 11, .global_batch = 16},
+                {.seed = 12, .warmup = 0, .lr = 2e-3},
+                {.seed = 13, .warmup = 100},
+                {.seed = 14, .steps = 600, .schedule = warmup_stable_decay},
+                {.seed = 15, .steps = 600, .schedule = constant},
+                {.seed = 16, .steps = 400, .lr = 1e-3, .schedule = linear},
+                {.seed = 17, .tied = true},
+                {.seed = 18, .precision = bf16_sr, .tied = true},
+                {.seed = 19, .kv_heads = 1, .clip = 0},
+                {.seed = 20, .precision = mixed, .layers = 3, .hidden = 32, .kv_heads = 4, .steps = 1000},
+                {.seed = 21, .lr = 3e-4},
+                {.seed = 22, .global_batch = 2, .steps = 1000},
+                {.seed = 23, .precision = mixed, .lr = 1e-2, .schedule = cosine}});
+}
+
+// From step 200 on something makes all weights grow by 1 % in every step, as a fault of memory or of an update might.
+TEST(UnhealthyRun, WithWeightsThatGrowRaisesAnAlarm) {
+  const auto damage = [](PlacedModel& model, const StepMetrics& m) {
+    if (m.step < 200) return;
+    for (const Bucket& bucket : model.executor().params().buckets())
+      for (int64_t i = 0; i < bucket.weight.shape.numel(); ++i) static_cast<float*>(bucket.weight.data)[i] *= 1.01F;
+  };
+  const std::vector<std::string> told = alarms_in(HealthyRun{.steps = 350}.config(), damage);
+  EXPECT_TRUE(std::any_of(told.begin(), told.end(), [](const std::string& t) {
+    return t.find("alarm loss_rise") != std::string::npos || t.find("alarm grad_growth") != std::string::npos;
+  })) << (told.empty() ? "nothing was told" : told[0]);
+}
+
+// The verdict of rank 0 ends the run where the config says so.
+TEST(UnhealthyRun, EndsWithTheAlarmWhereItIsAskedTo) {
+  Config config = HealthyRun{.steps = 350}.config();
+  config.loss.on_alarm = "stop";
+  const auto shrink = [](PlacedModel& model, const StepMetrics& m) {
+    if (m.step != 250) return;
+    for (const Bucket& bucket : model.executor().params().buckets())
+      for (int64_t i = 0; i < bucket.weight.shape.numel(); ++i) static_cast<float*>(bucket.weight.data)[i] *= 0.1F;
+  };
+  try {
+    alarms_in(config, shrink);
+    FAIL() << "the run went on";
+  } catch (const FailedStep& e) {
+    EXPECT_TRUE(e.kind == FailureKind::alarm) << e.what();
+    EXPECT_NE(std::string(e.what()).find("loss.on_alarm = stop"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace hlat

@@ -1,0 +1,90 @@
+// Alarms of the real program: what a run with planted spikes tells, where it tells it, and how it ends.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/checkpoint_folder.h"
+#include "support/run_binary.h"
+#include "support/temp_dir.h"
+#include "train/state_records.h"
+
+namespace hlat::test {
+namespace {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+class AlarmRun : public testing::Test {
+ protected:
+  RunResult train(const std::string& run, const Words& more = {}) {
+    const std::string config = dir_.write("tiny.yaml",
+                                          "model: {layers: 2, hidden: 32, heads: 4, kv_heads: 2, ffn: 64, vocab: 512}\n"
+                                          "train: {steps: 60, seq_len: 32, global_batch: 4, micro_batch: 2}\n"
+                                          "optim: {lr: 5e-3, warmup: 5, schedule_steps: 60}\n"
+                                          "run: {sample_lines: 0}\n"
+                                          "checkpoint: {every: 30, keep: 10}\n"
+                                          "device: {backend: cpu, threads: 1}\n");
+    Words args = {"train", "--config", config, "run.dir=" + dir_.path(run)};
+    args.insert(args.end(), more.begin(), more.end());
+    return run_binary(args);
+  }
+  std::vector<json> events(const std::string& run, const std::string& kind) const {
+    std::vector<json> found;
+    std::ifstream in(dir_.path(run + "/events.jsonl"));
+    for (std::string line; std::getline(in, line);)
+      if (json e = json::parse(line); e["kind"] == kind) found.push_back(std::move(e));
+    return found;
+  }
+  TempDir dir_;
+};
+
+TEST_F(AlarmRun, ASpikeIsToldOnceWithItsDocuments) {
+  const RunResult run = train("told", {"fault.inject=spike step=40; spike step=42"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(events("told", "spike").size(), 2u);
+  const std::vector<json> alarms = events("told", "alarm");
+  ASSERT_EQ(alarms.size(), 1u) << "one for both";
+  EXPECT_EQ(alarms[0]["rule"], "spike");
+  EXPECT_EQ(alarms[0]["step"], 40);
+  EXPECT_EQ(alarms[0]["action"], "continue");
+  EXPECT_NE(alarms[0]["evidence"].get<std::string>().find("document"), std::string::npos) << alarms[0];
+  EXPECT_FALSE(alarms[0]["advice"].get<std::string>().empty());
+  EXPECT_NE(run.err.find("step 40: alarm spike: "), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("  try: "), std::string::npos) << run.err;
+  EXPECT_NE(run.out.find("alarms       spike"), std::string::npos) << run.out;
+  const RunResult shown = run_binary({"runs", "show", dir_.path("told")});
+  EXPECT_NE(shown.out.find("alarms: spike"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("alarm: spike at step 40"), std::string::npos) << shown.out;
+  const AlarmState saved = saved_alarms(read_index(dir_.path("told/checkpoints/step_60")));
+  EXPECT_EQ(saved.times(), 1);
+}
+
+TEST_F(AlarmRun, AnAlarmEndsTheRunWhereItIsAskedTo) {
+  const Words spike = {"fault.inject=spike step=40", "loss.on_alarm=stop"};
+  const RunResult ended = train("ended", spike);
+  EXPECT_EQ(ended.exit_code, 5) << ended.err;
+  for (const char* word : {"at step 40", "alarm spike", "loss.on_alarm = stop"})
+    EXPECT_NE(ended.err.find(word), std::string::npos) << word << " in " << ended.err;
+  ASSERT_EQ(events("ended", "alarm").size(), 1u);
+  EXPECT_EQ(events("ended", "alarm")[0]["action"], "stop");
+  EXPECT_EQ(events("ended", "end")[0]["exit_code"], 5);
+  // A batch that is left out is answered; and rules that are not asked for say nothing.
+  for (const char* word : {"loss.on_spike=skip", "loss.alarms=none", "loss.alarms=leak,loss_rise"}) {
+    Words calm = spike;
+    calm.push_back(word);
+    const RunResult run = train("calm", calm);
+    EXPECT_EQ(run.exit_code, 0) << word << run.err;
+    std::filesystem::remove_all(dir_.path("calm"));
+  }
+}
+
+TEST_F(AlarmRun, UnknownNamesAreBadInput) {
+  const RunResult wrong = train("wrong", {"loss.alarms=leek"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.err.find("did you mean leak?"), std::string::npos) << wrong.err;
+}
+
+}  // namespace
+}  // namespace hlat::test
