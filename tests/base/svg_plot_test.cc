@@ -149,6 +149,19 @@ TEST(SvgPlot, IsMadeOfNothingAndOfOnePoint) {
   EXPECT_THROW(svg_plot(plot), CheckFailed);  // 0 has no place on the logarithmic axis
 }
 
+TEST(SvgPlot, ABandIsShadedWhereThereAreSeveralPointsOfIt) {
+  Plot plot = two_lines();
+  const size_t polygons = count_of(svg_plot(plot), "<polygon");
+  plot.series[0].band = {{9, 11}, {18, 20}, {std::numeric_limits<double>::quiet_NaN(), 36}, {90, 400}};
+  const std::string svg = svg_plot(plot);
+  EXPECT_EQ(xml_problem(svg), "");
+  EXPECT_EQ(count_of(svg, "fill-opacity"), 1u) << "the last point of a band stands alone";
+  EXPECT_EQ(count_of(svg, "<polygon"), polygons + 1);
+  EXPECT_NE(svg.find(">400</text>"), std::string::npos) << "the axis has room for it";
+  plot.series[0].marks = false;
+  EXPECT_LT(count_of(svg_plot(plot), "<circle"), count_of(svg, "<circle"));
+}
+
 TEST(SvgPlot, TextHoldsOnlyWhatXmlCan) {
   EXPECT_EQ(xml_text("a\x01z"), "a\xEF\xBF\xBDz");
   EXPECT_EQ(xml_text("a\xFFz"), "a\xEF\xBF\xBDz");
