@@ -40,7 +40,7 @@ struct StepMetrics {
   // Of the held-out documents after this step; none: not looked at, not written.
   std::optional<double> val_loss = {}, val_ppl = {}, val_bpb = {};  // bpb: bits per byte of text
   std::vector<std::pair<std::string, double>> val_losses = {};      // by source, where there are several
-  std::optional<Monitors> monitors = {};
+  std::optional<Monitors> monitors = {};                            // every monitor.every steps
 };
 
 // Calls visit(name, value) for every field that is recorded, step and tokens aside, in the order of the record.
