@@ -19,9 +19,10 @@ constexpr double kBelowFloor = 0.05;
 // Of what copying within the row and the frequencies of tokens leave. HLAT-70B ends at 1.18 nats where that is about 6: a fifth.
 constexpr double kBelowCopy = 0.1;
 
-// Held-out or probe loss 3 % above its lowest for two measurements, while the training loss is 3 % below what it was then.
-constexpr size_t kProbes = 64, kFewestProbes = 6;
-constexpr double kGap = 0.03;
+// Held-out or probe loss 3 % above its lowest for three measurements, while the training loss is 3 % below what it was then. A small probe
+// moves with the weights from one measurement to the next: five times that noise is more than the lowest of many lies below the rest.
+constexpr size_t kProbes = 64, kFewestProbes = 6, kProbesAbove = 3;
+constexpr double kGap = 0.03, kProbeNoise = 5;
 
 // Later parts of a sequence have more to go by. 16 measurements, since a part of a small batch has few tokens.
 constexpr size_t kPositionLooks = 16;
@@ -67,9 +68,13 @@ std::optional<Finding> gap_in(const StepMetrics& m, AlarmMemory& memory, const s
   const std::vector<double>& before = keep(memory, name + " trained", trained, kProbes);
   const std::vector<double>& losses = keep(memory, name, loss, kProbes);
   if (losses.size() < kFewestProbes) return {};
-  const auto best = static_cast<size_t>(std::min_element(losses.begin(), losses.end() - 2) - losses.begin());
-  const double limit = losses[best] * (1 + kGap);
-  const bool rises = losses.back() > limit && losses[losses.size() - 2] > limit;
+  const auto latest = losses.end() - kProbesAbove;
+  const auto best = static_cast<size_t>(std::min_element(losses.begin(), latest) - losses.begin());
+  std::vector<double> moves;
+  for (size_t i = 1; i < losses.size(); ++i) moves.push_back(losses[i] - losses[i - 1]);
+  const double noise = deviation_of(moves, middle_of(moves)) / std::sqrt(2);
+  const double limit = losses[best] + std::max(kGap * losses[best], kProbeNoise * noise);
+  const bool rises = std::all_of(latest, losses.end(), [&](double v) { return v > limit; });
   if (!rises || trained >= before[best] * (1 - kGap)) return {};
   return Finding{
       .value = loss,
