@@ -25,7 +25,10 @@ nlohmann::ordered_json monitors_json(const Monitors& m) {
         }
       });
   if (!m.source_loss.empty()) j["source_loss"] = nlohmann::ordered_json::object();
-  for (const auto& [source, loss] : m.source_loss) put_number(j["source_loss"], source.c_str(), loss);
+  for (const auto& [source, loss] : m.source_loss) {
+    j["source_loss"][source] = loss;
+    if (!std::isfinite(loss)) j["not_finite"]["source_loss/" + source] = fmt::format("{}", loss);
+  }
   return j;
 }
 

@@ -223,6 +223,7 @@ TEST(Metrics, MonitorsAreAnObjectOfTheirStep) {
   EXPECT_EQ(found["max_lse"], nlohmann::json::parse("[-0.5]"));
   EXPECT_EQ(found["source_loss"]["web"], 2.5);
   EXPECT_TRUE(found["source_loss"]["code"].is_null());
+  EXPECT_EQ(found["not_finite"]["source_loss/code"], "nan");
   EXPECT_EQ(found["leak"], 0);
   EXPECT_FALSE(found.contains("probe_loss"));
   EXPECT_FALSE(found.contains("max_logit"));
