@@ -73,6 +73,31 @@ TEST(ConfigWarnings, WhatElseIsSeldomMeant) {
   EXPECT_NE(config_warnings(c)[0].find("validated at the end only"), std::string::npos);
 }
 
+TEST(ConfigWarnings, PrecisionsThatAreKnownToGoWrong) {
+  const auto only = [](const Config& c, const char* words) {
+    const std::vector<std::string> found = config_warnings(c);
+    ASSERT_EQ(found.size(), 1u) << words;
+    EXPECT_NE(found[0].find(words), std::string::npos) << found[0];
+  };
+  Config c;
+  c.train.precision = PrecisionKind::mixed;
+  c.precision.masters = "none";
+  only(c, "mixed with masters=none");
+  c = {};
+  c.train.precision = PrecisionKind::mixed;
+  c.parallel.dp = 2;
+  EXPECT_TRUE(config_warnings(c).empty());
+  c.parallel.zero1 = false;
+  only(c, "parallel.zero1=true");
+  c = {};
+  c.train.precision = PrecisionKind::bf16_sr;
+  c.optim.beta2 = 0.99;
+  only(c, "optim.beta2 = 0.99");
+  c.optim.beta2 = 0.95;
+  c.precision.keyed_noise = false;
+  only(c, "drift apart");
+}
+
 TEST(ConfigWarnings, NoneForTheConfigsOfTheRepository) {
   for (const char* name : {"nano", "llama-134m", "llama-1b", "hlat-7b", "hlat-70b"}) {
     const std::vector<std::string> found = config_warnings(load_config(test::source_path("configs/") + name + ".yaml").config);

@@ -1,6 +1,8 @@
 // Rows of the plain ops that round to bf16 after every step, and of the rounding of strided rows. All are of bf16; rows of f32 are empty.
 // Tolerances count the roundings to bf16 on the way, 2^-8 each at most (bf16_units): two for a step and its input, and for an exponential
 // as many as its argument is large, since the argument is rounded itself.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 

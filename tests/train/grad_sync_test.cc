@@ -171,7 +171,7 @@ TEST(GradSync, RefusesGroupsThatAreCompleteTwiceOrNever) {
     r.sync.group_done(kRows);
     EXPECT_THROW(r.sync.group_done(kRows), CheckFailed);
     EXPECT_THROW(r.sync.finish(), CheckFailed);
-    r.sync.begin_step(nullptr);
+    r.sync.begin_step(1, nullptr);
     r.sync.all_done();
     EXPECT_NO_THROW(r.sync.finish());
   });
