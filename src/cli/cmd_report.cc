@@ -142,6 +142,7 @@ void add_report_command(CLI::App& app) {
                            ->add_option("--serve", args->serve,
                                         fmt::format("show it on http://127.0.0.1:PORT ({}), renewed while a run goes on", kServePort))
                            ->expected(0, 1)
+                           ->allow_extra_args(false)
                            ->type_name("[PORT]");
   command->add_flag("--text", args->text, "draw the curves in the terminal");
   command->add_flag("--json", args->json, "print the table as one JSON object");
