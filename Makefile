@@ -16,6 +16,7 @@ build: ## build build/hlat
 	@tools/setup.sh build
 	@tools/setup_cuda.sh
 	@tools/setup_arrow.sh
+	@tools/setup_plot.sh
 	@tools/build.sh release hlat
 
 run: build ## build, then train the embedded example anew; CONFIG=FILE and ARGS="key=value ..." change it
@@ -25,6 +26,7 @@ test: ## build everything and run the fast tests
 	@tools/setup.sh build test
 	@tools/setup_cuda.sh
 	@tools/setup_arrow.sh
+	@tools/setup_plot.sh
 	@tools/build.sh release all
 	@$(CTEST) --preset release --output-log build/ctest.log
 
@@ -32,6 +34,7 @@ test-gpu: ## build, then run the tests of the cuda backend on this machine's GPU
 	@tools/setup.sh build test
 	@tools/setup_cuda.sh
 	@tools/setup_arrow.sh
+	@tools/setup_plot.sh
 	@tools/build.sh release all
 	@build/tests/unit_tests --gtest_brief=1 --gtest_filter='*cuda*:Cuda.*'
 	@build/tests/cuda_lib_tests --gtest_brief=1
@@ -41,6 +44,7 @@ test-gpu: ## build, then run the tests of the cuda backend on this machine's GPU
 test-asan: ## unit tests with address and undefined-behaviour sanitizers
 	@tools/setup.sh build test
 	@tools/setup_arrow.sh
+	@tools/setup_plot.sh
 	@tools/build.sh asan unit_tests
 	@tools/check_kernel_symbols.sh build-asan
 	@$(CTEST) --preset asan --output-log build-asan/ctest.log
@@ -55,6 +59,7 @@ test-tier-long: # soak, fuzz and clusters: tests/long
 	@tools/setup.sh long || echo "the tests that need them are skipped"
 	@tools/setup_cuda.sh
 	@tools/setup_arrow.sh
+	@tools/setup_plot.sh
 	@tools/setup_k8s.sh
 	@tools/build.sh release all
 	@ctest --no-tests=ignore -j $(JOBS) --preset long --output-log build/ctest-long.log
@@ -64,6 +69,7 @@ test-long: tidy test-asan test-gcc13 test-tier-long ## sanitizers, clang-tidy, s
 fuzz: ## fuzz the readers of data, tokenizer and checkpoint files, FUZZ_SECONDS (60) each
 	@tools/setup.sh build fuzz
 	@tools/setup_arrow.sh
+	@tools/setup_plot.sh
 	@tools/build.sh fuzz fuzz_targets
 	@tools/fuzz.sh
 
@@ -85,6 +91,7 @@ bench: ## measure this machine: matmul rate, and every op of the llama-134m step
 	@tools/setup.sh build test
 	@tools/setup_cuda.sh
 	@tools/setup_arrow.sh
+	@tools/setup_plot.sh
 	@tools/build.sh release all
 	@build/hlat bench ops --config configs/llama-134m.yaml $(ARGS)
 	@if [ -x build/hlat_bench ]; then build/hlat_bench; fi

@@ -29,8 +29,10 @@
 #include "cli/train_summary.h"
 #include "config/resolve.h"
 #include "config/run_length.h"
+#include "data/ledger_json.h"
 #include "eval/sample_text.h"
 #include "plan/report.h"
+#include "record/run_file.h"
 #include "runtime/assembly.h"
 #include "runtime/auto_micro_batch.h"
 #include "runtime/backends.h"
@@ -86,6 +88,7 @@ void tell_end(const TrainArgs& args, const Config& config, const TrainSetup& set
     const std::string text = summary_text(config, summary) + goodput_text(run);
     setup.folder->log().info("{}", text);
     setup.folder->log().info("read\n{}", ledger_text(summary.ledger));
+    put_run_file(*setup.folder, "ledger.json", json_text(ledger_json(summary.ledger), 2) + "\n");
     if (!args.json) print_out(text);
   }
   std::vector<std::string> samples;
@@ -230,6 +233,9 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
   std::optional<Progress> progress;
   if (leads) {
     introduce(given, config, session, assembly.describe(), stages, fit, peak, *data, folder);
+    nlohmann::ordered_json plan = plan_json(config, stages, fit, assembly.target());
+    plan["warnings"] = config_warnings(config);
+    put_run_file(*folder, "plan.json", json_text(plan, 2) + "\n");
     for (const std::string& line : kernels) folder->log().info("{}", line);
     setup.folder = folder;
     setup.progress = &progress.emplace(std::cerr, progress_options(STDERR_FILENO, config.train.steps));

@@ -17,6 +17,7 @@ void add_ckpt_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
 void add_generate_command(CLI::App& app);
 void add_runs_command(CLI::App& app);
+void add_report_command(CLI::App& app);
 void add_launch_command(CLI::App& app);
 void add_agent_command(CLI::App& app);
 void add_check_command(CLI::App& app);

@@ -49,6 +49,7 @@ void run(int argc, char** argv, CLI::App& app) {
   hlat::add_eval_command(app);
   hlat::add_generate_command(app);
   hlat::add_runs_command(app);
+  hlat::add_report_command(app);
   hlat::add_launch_command(app);
   hlat::add_agent_command(app);
   hlat::add_check_command(app);

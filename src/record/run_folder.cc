@@ -24,7 +24,8 @@ fs::path make_folder(const fs::path& dir) {
 bool is_event_file(const std::string& name) { return name.starts_with("events.out."); }
 
 bool belongs_to_a_run(const std::string& name) {
-  return name == "config.yaml" || name == "metrics.jsonl" || name == "eval.jsonl" || name == "log.txt" || is_event_file(name);
+  return name == "config.yaml" || name == "metrics.jsonl" || name == "eval.jsonl" || name == "log.txt" || name == "plan.json" ||
+         name == "ledger.json" || is_event_file(name);
 }
 
 template <class Wanted>

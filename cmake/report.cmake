@@ -1,0 +1,36 @@
+# Writes the files of a report's page into page_files.cc, a source of the build folder: our own (src/report/page), and uPlot's from the pip
+# package uplot-python in .venv-build (tools/setup_plot.sh). Without uPlot `hlat report --out` says what is missing.
+file(GLOB HLAT_PAGE_FILES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/report/page/*)
+file(GLOB HLAT_UPLOT_FILES ${PROJECT_SOURCE_DIR}/.venv-build/lib/python3*/site-packages/uplot/static/uPlot.iife.js
+  ${PROJECT_SOURCE_DIR}/.venv-build/lib/python3*/site-packages/uplot/static/uPlot.min.css)
+if(NOT HLAT_UPLOT_FILES)
+  message(STATUS "hlat: without uPlot (tools/setup_plot.sh installs it): no hlat report --out and --serve")
+endif()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${HLAT_PAGE_FILES})
+set(HLAT_PAGE_SOURCE ${PROJECT_BINARY_DIR}/generated/page_files.cc)
+set(parts "")
+set(count 0)
+foreach(path ${HLAT_PAGE_FILES} ${HLAT_UPLOT_FILES})
+  get_filename_component(name ${path} NAME)
+  file(READ ${path} text)
+  string(LENGTH "${text}" left)
+  while(left GREATER 0)
+    # A compiler need not take literals of more than 64 KiB; a part ends with a line.
+    string(SUBSTRING "${text}" 0 60000 part)
+    string(FIND "${part}" "\n" size REVERSE)
+    math(EXPR size "${size} + 1")
+    if(left LESS_EQUAL 60000 OR size EQUAL 0)
+      string(LENGTH "${part}" size)
+    endif()
+    string(SUBSTRING "${text}" 0 ${size} part)
+    string(SUBSTRING "${text}" ${size} -1 text)
+    string(LENGTH "${text}" left)
+    string(APPEND parts "{\"${name}\", R\"page(${part})page\"},\n")
+    math(EXPR count "${count} + 1")
+  endwhile()
+endforeach()
+file(WRITE ${HLAT_PAGE_SOURCE}.new "#include <array>\n\n#include \"report/page_parts.h\"\n\nnamespace hlat {\n
+std::span<const PagePart> page_parts() {\n  static constexpr std::array<PagePart, ${count}> parts = {{\n")
+file(APPEND ${HLAT_PAGE_SOURCE}.new "${parts}")
+file(APPEND ${HLAT_PAGE_SOURCE}.new "  }};\n  return parts;\n}\n\n}  // namespace hlat\n")
+configure_file(${HLAT_PAGE_SOURCE}.new ${HLAT_PAGE_SOURCE} COPYONLY)  # which leaves a source alone that did not change

@@ -1,0 +1,55 @@
+// The horizontal axis that all plots share: steps, tokens or time, and what of it is in view.
+const view = { mode: "step", zoom: null, hidden: new Set(), chosen: 0, log: {} };
+const MODES = { step: "step", tokens: "tokens", time: "time" };
+const axisText = { step: whole, tokens: count, time: duration };
+const axisTick = { step: count, tokens: count, time: duration };
+const TIME_TICKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000, 864000, 2592000]
+  .flatMap((v) => (v === 1 ? [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1] : [v]));
+
+// Round values between two, at most so many.
+function niceTicks(low, high, most) {
+  const least = (high - low) / most, power = 10 ** Math.floor(Math.log10(least));
+  const step = view.mode === "time" ? TIME_TICKS.find((v) => v >= least) || least : [1, 2, 5, 10].map((v) => v * power).find((v) => v >= least);
+  const out = [];
+  for (let k = Math.ceil(low / step); k * step <= high; k++) out.push(k * step);
+  return out;
+}
+
+// Where a step lies on the axis: what the run has of it, and between that on a straight line.
+function place(run, step) {
+  if (view.mode === "step") return step;
+  const from = run.axis.step, to = run.axis[view.mode];
+  if (!from.length) return 0;
+  let low = 0, high = from.length - 1;
+  if (step <= from[0]) return from[0] > 0 ? (to[0] * step) / from[0] : to[0];
+  if (step >= from[high]) return to[high];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (from[middle] <= step) low = middle;
+    else high = middle;
+  }
+  return to[low] + ((to[high] - to[low]) * (step - from[low])) / (from[high] - from[low]);
+}
+
+// Ends of the axis over all runs that are shown.
+function extent(runs) {
+  let high = 0;
+  for (const run of runs) if (run.axis.step.length) high = Math.max(high, place(run, run.axis.step[run.axis.step.length - 1]));
+  return [0, high || 1];
+}
+const inView = (runs) => view.zoom || extent(runs);
+
+// [steps, values] of a run as points on the axis, in ascending order.
+function points(run, curve) {
+  const xs = [], ys = [];
+  for (let i = 0; i < curve[0].length; i++) {
+    const x = place(run, curve[0][i]);
+    if (xs.length && x <= xs[xs.length - 1]) {  // two steps within one instant
+      if (curve[1][i] != null) ys[ys.length - 1] = curve[1][i];
+      continue;
+    }
+    xs.push(x);
+    ys.push(curve[1][i]);
+  }
+  return [xs, ys];
+}

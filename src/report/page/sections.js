@@ -1,0 +1,131 @@
+// The sections of the page. Plots of all runs have a line for each; what cannot be overlaid is of the run that is chosen.
+const run = () => shown.find((r) => r.index === view.chosen) || shown[0];
+let shown = [];  // runs that are not hidden
+
+function section(title, chosen) {
+  const grid = el("div", { class: "grid" });
+  const head = el("h2", {}, title);
+  if (chosen && shown.length > 1)
+    head.append(el("select", { title: "of this run", onchange: (event) => { view.chosen = +event.target.value; render(); } },
+      shown.map((r) => el("option", { value: r.index, selected: r === run() ? "" : null }, r.row.name))));
+  document.getElementById("main").append(head, grid);
+  return grid;
+}
+
+function card(grid, title, id, ...content) {
+  const node = el("section", { class: "card wide", "data-plot": id, "data-points": content.length }, title ? el("h3", {}, title) : null, el("div", { class: "scroll" }, content));
+  grid.append(node);
+  return node;
+}
+
+// One line for each run that has the curve.
+function linesOf(key, more = {}) {
+  return shown.filter((r) => r.curves[key]).map((r) => {
+    const [xs, ys] = points(r, r.curves[key]);
+    return { name: r.row.name, key: shown.length > 1 ? r.row.name : null, color: r.color, xs, ys, ...more };
+  });
+}
+
+function curvePlot(grid, id, title, unit, more = {}) {
+  const lines = linesOf(id, more.line);
+  if (lines.length) addPlot(grid, { id, title, unit, lines, ...more }, shown);
+}
+
+function lossSection() {
+  const grid = section("Loss");
+  const raw = linesOf("loss", { width: 1, alpha: 0.35, key: null }), smooth = linesOf("smooth", { width: 2 });
+  smooth.forEach((l) => { l.name += " smooth"; if (shown.length === 1) l.key = "smooth"; });
+  if (shown.length === 1 && raw.length) raw[0].key = "loss";
+  const floor = linesOf("floor", { width: 1, dash: [4, 4], color: "#8a94a6", key: "entropy of the data" });
+  floor.forEach((l, i) => { l.name += " floor"; if (i) l.key = null; });
+  const marks = shown.flatMap((r) => marksOf(r).map((m) => ({ ...m, x: place(r, m.step), run: r.row.name })));
+  if (raw.length) addPlot(grid, { id: "loss", title: "loss", unit: "nats per token", lines: [...raw, ...smooth, ...floor], marks, wide: true, height: 320 }, shown);
+  curvePlot(grid, "grad_norm", "gradient norm", "before clipping", { log: "on", line: { width: 1 } });
+  curvePlot(grid, "param_norm", "parameter norm", "", {});
+  curvePlot(grid, "lr", "learning rate", "", { log: false });
+  curvePlot(grid, "val_loss", "validation loss", "nats per token", { line: { dots: true } });
+  for (const id of keysLike("val_loss/")) curvePlot(grid, id, "validation loss: " + id.slice(9), "nats per token", { line: { dots: true } });
+}
+
+const keysLike = (start) => [...new Set(shown.flatMap((r) => Object.keys(r.curves)))].filter((k) => k.startsWith(start)).sort();
+
+function evaluationSection() {
+  const keys = keysLike("eval/");
+  if (!keys.length) return;
+  const grid = section("Evaluations");
+  for (const id of keys) curvePlot(grid, id, id.slice(5), "", { line: { dots: true }, log: false });
+}
+
+function speedSection() {
+  const grid = section("Speed", true);
+  curvePlot(grid, "tokens_per_s", "tokens/s", "", { log: false, text: count, line: { width: 1 } });
+  curvePlot(grid, "mfu", "MFU", "share of the measured matmul rate", { log: false, text: percent, line: { width: 1 } });
+  curvePlot(grid, "goodput", "goodput so far", "share of the wall time", { log: false, text: percent });
+  const r = run(), split = r.split;
+  if (!split) return;
+  const xs = split.step.map((s) => place(r, s)), sum = (...lists) => xs.map((x, i) => lists.reduce((n, l) => n + (l[i] || 0), 0));
+  const line = (name, color, ys, real) => ({ name, key: name, color, fill: color, width: 0.5, xs, ys, real });
+  addPlot(grid, { id: "split", title: "split of a step", unit: "mean time", log: false, aligned: true, text: duration, lines: [
+    line("computing", "#53b87c", sum(split.data, split.comm, split.rest), split.rest),
+    line("waiting for messages", "#2f6fed", sum(split.data, split.comm), split.comm), line("waiting for data", "#e8792b", split.data, split.data)] }, shown);
+}
+
+function dataSection() {
+  const r = run();
+  if (!r.mixture.length && !r.ledger) return;
+  const grid = section("Data", true);
+  const sources = [...new Set(r.mixture.flatMap((p) => Object.keys(p.shares)))], steps = r.axis.step;
+  if (sources.length && steps.length) {
+    const last = steps[steps.length - 1], parts = r.mixture.filter((p) => p.from_step <= last);
+    const xs = [...parts.map((p) => place(r, Math.max(0, p.from_step - 1))), place(r, last)];
+    const shares = [...parts, parts[parts.length - 1]].map((p) => p.shares);
+    const lines = sources.map((s, i) => ({ name: s, key: s, color: colorOf(i), fill: colorOf(i), width: 0.5, stepped: true, xs,
+      real: shares.map((p) => p[s] || 0), ys: shares.map((p) => sources.slice(0, i + 1).reduce((n, k) => n + (p[k] || 0), 0)) }));
+    addPlot(grid, { id: "mixture", title: "mixture", unit: "share of the tokens, as configured", lines: lines.reverse(), aligned: true, log: false, range: [0, 1], text: percent }, shown);
+  }
+  if (r.ledger) {
+    const ledger = r.ledger, skipped = ledger.skipped_tokens ? `; ${whole(ledger.skipped_tokens)} tokens were read and skipped` : "";
+    const node = card(grid, "ledger: what was read", "ledger", ledgerTable(ledger), el("p", { class: "note" }, `${whole(ledger.repeats || 0)} documents came twice in one row${skipped}`));
+    node.classList.remove("wide");
+  }
+}
+
+// Names of parts: the embedding, the blocks, the head.
+const partName = (k, n) => (k === 0 ? "embed" : k === n - 1 ? "head" : "block " + k);
+const blockName = (k) => "block " + (k + 1);
+const LISTS = [["grad_norm", "gradient norm", "by part of the model", partName], ["weight_norm", "weight norm", "by part of the model", partName], ["update_ratio", "update to weight ratio", "by part of the model", partName],
+  ["unchanged", "weights that the update left unchanged", "share, lost to rounding", partName], ["max_activation", "largest activation", "of what a block and the head get", (k, n) => (k === n - 1 ? "head" : blockName(k))],
+  ["max_lse", "largest log-sum-exp of attention", "by block", blockName], ["max_logit", "largest attention logit", "of the probe row, by block", blockName], ["position_loss", "loss by position", "part of the sequence", (k, n) => `${Math.round((100 * k) / n)}%`]];
+const MONITORS = [["moment1_max", "largest first moment", ""], ["moment2_max", "largest second moment", "", { log: "on" }], ["moment2_min", "smallest second moment", "not 0", { log: "on" }], ["probe_loss", "loss on the probe", "nats per token"],
+  ["leak", "leak", "change of an earlier loss by later tokens"], ["drift", "drift", "largest difference between replicas"], ["repetition", "repetition", "share of tokens"], ["copy_baseline", "copy baseline", "nats per token"]];
+
+function monitorSection() {
+  const has = shown.some((r) => Object.keys(r.lists).length || Object.keys(r.curves).some((k) => k.startsWith("monitors/")));
+  if (!has) return;
+  const grid = section("Monitors", true), r = run();
+  for (const [key, title, unit, names] of LISTS)
+    if (r.lists[key] && r.lists[key].step.length) addHeat(grid, { id: "monitors/" + key, title, unit, names }, r, shown, r.lists[key]);
+  for (const [key, title, unit, more] of MONITORS) curvePlot(grid, "monitors/" + key, title, unit, more);
+  for (const key of keysLike("monitors/source_loss/")) curvePlot(grid, key, "loss of " + key.slice(21), "nats per token");
+}
+
+function timeSection() {
+  const known = shown.filter((r) => r.time.attempts.length);
+  if (!known.length) return;
+  const grid = section("Time and events", true);
+  const line = card(grid, "attempts and events", "timeline", timelineKeys(known));
+  addTimeline(line.querySelector(".scroll"), known);
+  card(grid, "what the time went to", "goodput_parts", ...goodputRows(known));
+  if (shown.some((r) => r.alarms.length)) card(grid, "alarms", "alarms", alarmTable(shown));
+  if (shown.some((r) => r.losses.length)) card(grid, "steps whose loss was off", "losses", lossTable(shown));
+  card(grid, null, "events", el("details", {}, el("summary", {}, `all events of ${run().row.name}, saves left out`), eventTable(run())));
+}
+
+function planSection() {
+  if (!run().plan) return;
+  const grid = section("Memory plan", true);
+  const [bar, keys, facts, largest] = planTable(run());
+  card(grid, "memory of the fullest rank", "plan", bar, keys);
+  card(grid, null, "plan_facts", facts).classList.remove("wide");
+  card(grid, null, "plan_largest", largest).classList.remove("wide");
+}

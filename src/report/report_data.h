@@ -1,0 +1,25 @@
+// The data of a report's page, as one object: every run's curves with few enough points, its events, time, mixture, plan and row. Times
+// are seconds since the run began. The more runs, the fewer points each gets, so that the page stays below a few megabytes.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "report/report_run.h"
+
+namespace hlat {
+
+struct ReportFacts {
+  std::string version;   // of hlat
+  double made_at = 0;    // seconds since 1970
+  double refresh_s = 0;  // the page asks for new data so often; 0: never
+};
+
+nlohmann::ordered_json report_data(const std::vector<ReportRun>& runs, const ReportFacts& facts);
+
+// A list of a monitor over at most `most` stretches of its steps: of each the largest values, null where one is not finite.
+// {"step": [...], "rows": [[...], ...]}
+nlohmann::ordered_json list_data(const ListCurve& list, size_t most);
+
+}  // namespace hlat

@@ -1,0 +1,91 @@
+#include "report/run_curves.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace hlat {
+
+namespace {
+
+using LineJson = nlohmann::json;
+
+constexpr size_t kMostCurves = 500;  // keys that are followed: a file of something else may have any number
+
+double number_in(const LineJson& value) { return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN(); }
+bool is_measure(const LineJson& value) { return value.is_number() || value.is_null(); }
+
+class CurveReader {
+ public:
+  void line(const std::string& text) {
+    const LineJson json = LineJson::parse(text, nullptr, false);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) {
+      ++out_.damaged;
+      return;
+    }
+    step_ = json["step"].get<int64_t>();
+    if (!out_.step.empty() && step_ <= out_.step.back()) go_back();
+    out_.step.push_back(step_);
+    out_.tokens.push_back(json.contains("tokens") && json["tokens"].is_number() ? json["tokens"].get<int64_t>() : 0);
+    for (const auto& [key, value] : json.items()) {
+      if (key == "step" || key == "tokens") continue;
+      if (is_measure(value)) add(key, value);
+      if (key == "monitors" && value.is_object()) monitors(value);
+    }
+  }
+  RunCurves take() { return std::move(out_); }
+
+ private:
+  void add(const std::string& key, const LineJson& value) {
+    if (out_.curves.size() < kMostCurves || out_.curves.contains(key)) out_.curves[key].add(step_, number_in(value));
+  }
+
+  void monitors(const LineJson& object) {
+    for (const auto& [key, value] : object.items()) {
+      if (is_measure(value)) add("monitors/" + key, value);
+      if (value.is_object())
+        for (const auto& [part, number] : value.items())
+          if (is_measure(number)) add("monitors/" + key + "/" + part, number);
+      if (!value.is_array() || value.empty()) continue;
+      ListCurve& list = out_.lists[key];
+      list.step.push_back(step_);
+      std::transform(value.begin(), value.end(), std::back_inserter(list.values.emplace_back()), number_in);
+    }
+  }
+
+  void go_back() {
+    const auto kept = static_cast<size_t>(std::lower_bound(out_.step.begin(), out_.step.end(), step_) - out_.step.begin());
+    out_.step.resize(kept);
+    out_.tokens.resize(kept);
+    for (auto& [key, curve] : out_.curves) curve.cut_from(step_);
+    for (auto& [key, list] : out_.lists) list.cut_from(step_);
+  }
+
+  RunCurves out_;
+  int64_t step_ = 0;
+};
+
+}  // namespace
+
+void ListCurve::cut_from(int64_t first) {
+  const auto kept = static_cast<size_t>(std::lower_bound(step.begin(), step.end(), first) - step.begin());
+  step.resize(kept);
+  values.resize(kept);
+}
+
+const Curve& RunCurves::curve(const std::string& key) const {
+  static const Curve none;
+  const auto found = curves.find(key);
+  return found == curves.end() ? none : found->second;
+}
+
+RunCurves read_curves(const std::filesystem::path& file) {
+  CurveReader reader;
+  std::ifstream in(file, std::ios::binary);
+  for (std::string line; std::getline(in, line) && !in.eof();)  // a line without its end is being written
+    reader.line(line);
+  return reader.take();
+}
+
+}  // namespace hlat

@@ -1,0 +1,25 @@
+// The table of a report: one row for each run.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/report_run.h"
+
+namespace hlat {
+
+struct RunRow {
+  std::string name, folder, state;
+  int64_t step = 0, steps = 0, tokens = 0;                                                 // steps: of the whole run; 0: not known
+  double loss = 0, smooth_loss = 0, val_loss = 0, tokens_per_s = 0, mfu = 0, goodput = 0;  // NaN: not known
+  int64_t restarts = 0, spikes = 0, alarms = 0;
+};
+
+// Speeds are medians over the steps; loss is that of the last step, beside the smooth curve's end.
+RunRow row_of(const ReportRun& run);
+nlohmann::ordered_json row_json(const RunRow& row);  // what is not known is null
+std::string rows_text(const std::vector<RunRow>& rows);
+
+}  // namespace hlat

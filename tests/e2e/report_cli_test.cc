@@ -1,0 +1,119 @@
+// hlat report over the folder of a real run: the file, the table, the terminal, wrong input, and the page in a browser without a window.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+
+#include "support/paths.h"
+#include "support/run_binary.h"
+#include "support/temp_dir.h"
+
+namespace hlat::test {
+namespace {
+
+using nlohmann::json;
+
+// One run for all tests: training takes seconds.
+class Report : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    dir_ = new TempDir;
+    const RunResult trained =
+        run_binary({"train", "--config", nano_config(), "run.dir=" + dir_->path("run"), "run.sample_lines=0", "device.backend=cpu",
+                    "train.steps=6", "train.global_batch=2", "train.micro_batch=2", "train.seq_len=32", "optim.warmup=2",
+                    "checkpoint.every=3", "data.validation=0.2", "data.validate_every=2"});
+    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  }
+  static void TearDownTestSuite() {
+    delete dir_;
+    dir_ = nullptr;
+  }
+  static std::string run() { return dir_->path("run"); }
+  static bool has_plots() { return run_binary({"report", run(), "--out", dir_->path("probe.html")}).exit_code == 0; }
+  static inline TempDir* dir_ = nullptr;
+};
+
+TEST_F(Report, TableAndTerminal) {
+  const RunResult table = run_binary({"report", run(), "--json"});
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  const json row = json::parse(table.out)["runs"][0];
+  EXPECT_EQ(row["name"], "run");
+  EXPECT_EQ(row["state"], "finished");
+  EXPECT_EQ(row["step"], 6);
+  EXPECT_EQ(row["steps"], 6);
+  EXPECT_EQ(row["tokens"], 6 * 64);
+  EXPECT_TRUE(row["val_loss"].is_number());
+  EXPECT_EQ(row["alarms"], 0);
+  const RunResult text = run_binary({"report", "--text", run()});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  for (const char* words : {"loss\n", "gradient norm", "learning rate", "tokens/s", "step 6", "finished"})
+    EXPECT_NE(text.out.find(words), std::string::npos) << words;
+}
+
+TEST_F(Report, TheRunKeepsItsPlanAndItsLedger) {
+  const json plan = json::parse(slurp(run() + "/plan.json")), ledger = json::parse(slurp(run() + "/ledger.json"));
+  EXPECT_GT(plan["bytes"]["total"], 0);
+  EXPECT_TRUE(plan["warnings"].is_array());
+  EXPECT_EQ(ledger["total"][0]["tokens"], 6 * 64);
+}
+
+TEST_F(Report, WrongInputIsToldWithExitCode2) {
+  std::filesystem::create_directories(dir_->path("empty"));
+  std::filesystem::create_directories(dir_->path("young"));
+  dir_->write("young/events.jsonl", "");
+  dir_->write("mine.html", "<html>mine</html>");
+  const std::string out = dir_->path("new.html");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> rows = {
+      {{"report", dir_->path("nowhere"), "--out", out}, "there is no folder"},
+      {{"report", dir_->path("empty"), "--out", out}, "is no run folder"},
+      {{"report", dir_->path("young"), "--out", out}, "has no metrics yet"},
+      {{"report", run()}, "needs one of --out"},
+      {{"report", "--text"}, "needs a run folder"},
+      {{"report", run(), "--out", dir_->path("mine.html")}, "is no report of hlat"},
+      {{"report", run(), "--out", dir_->path("no/such/file.html")}, "there is no folder"},
+      {{"report", run(), "--out", dir_->path("empty")}, "is a folder"},
+      {{"report", run(), "--serve", "70000"}, "a port is a number"},
+      {{"report", run(), "--text", "--json"}, "one of them"},
+  };
+  for (const auto& [args, words] : rows) {
+    const RunResult r = run_binary(args);
+    EXPECT_EQ(r.exit_code, 2) << words;
+    EXPECT_NE(r.err.find(words), std::string::npos) << r.err;
+  }
+  EXPECT_EQ(slurp(dir_->path("mine.html")), "<html>mine</html>");
+}
+
+TEST_F(Report, OpensInABrowser) {
+  if (!has_plots()) GTEST_SKIP() << "built without uPlot";
+  if (std::system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium on this machine";
+  const std::string page = dir_->path("page.html");
+  ASSERT_EQ(run_binary({"report", run(), "--out", page}).exit_code, 0);
+  const std::string command =
+      "chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir=" + dir_->path("profile") +
+      " --virtual-time-budget=4000 --dump-dom file://" + page + " 2>/dev/null";
+  std::string dom;
+  FILE* pipe = popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  char block[65536];
+  for (size_t n = 0; (n = fread(block, 1, sizeof block, pipe)) > 0;) dom.append(block, n);
+  ASSERT_EQ(pclose(pipe), 0);
+  const std::string head = dom.substr(0, dom.find("<head"));
+  EXPECT_NE(head.find("data-ready=\"1\""), std::string::npos) << head;
+  EXPECT_EQ(head.find("data-error"), std::string::npos) << head;
+  std::printf("the page: %s\n", head.substr(head.find("data-")).c_str());
+  const std::string script = dom.substr(0, dom.find("<script type=\"application/json\""));
+  const std::regex plot("data-plot=\"([^\"]*)\" data-points=\"([0-9]*)\"");
+  std::set<std::string> seen;
+  for (std::sregex_iterator m(script.begin(), script.end(), plot), end; m != end; ++m) {
+    EXPECT_NE((*m)[2], "0") << (*m)[1];
+    seen.insert((*m)[1]);
+  }
+  for (const char* id : {"table", "loss", "grad_norm", "lr", "val_loss", "tokens_per_s", "split", "timeline", "ledger", "plan"})
+    EXPECT_TRUE(seen.contains(id)) << id;
+}
+
+}  // namespace
+}  // namespace hlat::test

@@ -1,0 +1,116 @@
+// Run folders as a report reads them: records under way, damaged, repeated or missing.
+#include "report/report_run.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "report/runs_table.h"
+#include "report/step_clock.h"
+#include "support/message_of.h"
+#include "support/temp_dir.h"
+
+namespace hlat {
+namespace {
+
+TEST(ReadCurves, CutLinesNotFiniteValuesAndOtherLines) {
+  const test::TempDir dir;
+  const RunCurves c = read_curves(dir.write("metrics.jsonl",
+                                            R"({"step":1,"tokens":10,"loss":3.5,"step_s":1}
+{"step":2,"tokens":20,"loss":null,"not_finite":{"loss":"nan"},"step_s":1}
+garbage
+{"step":3,"tokens":30,"loss":3.25,"step_s":1,"monitors":{"grad_norm":[1,null,3],"drift":0.5,"source_loss":{"web":2}}}
+{"step":4,"tokens":40,"loss":3.)"));
+  EXPECT_EQ(c.step, (std::vector<int64_t>{1, 2, 3})) << "the line that is being written is not there yet";
+  EXPECT_EQ(c.tokens.back(), 30);
+  EXPECT_EQ(c.damaged, 1);
+  ASSERT_EQ(c.curve("loss").size(), 3u);
+  EXPECT_TRUE(std::isnan(c.curve("loss").value[1]));
+  EXPECT_EQ(c.curve("monitors/drift").value, std::vector<double>{0.5});
+  EXPECT_EQ(c.curve("monitors/source_loss/web").value, std::vector<double>{2});
+  ASSERT_EQ(c.lists.at("grad_norm").values.size(), 1u);
+  EXPECT_TRUE(std::isnan(c.lists.at("grad_norm").values[0][1]));
+  EXPECT_EQ(c.curve("no such curve").size(), 0u);
+  EXPECT_TRUE(read_curves(dir.path("none.jsonl")).step.empty());
+}
+
+TEST(ReadCurves, TheLastWritingOfAStepCounts) {
+  const test::TempDir dir;
+  std::string text;
+  for (const auto& [step, loss] : {std::pair(1, 9), {2, 8}, {3, 7}, {4, 6}, {3, 5}})
+    text += fmt::format("{{\"step\":{},\"tokens\":{},\"loss\":{}}}\n", step, step, loss);
+  const RunCurves c = read_curves(dir.write("metrics.jsonl", text));
+  EXPECT_EQ(c.step, (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(c.curve("loss").value, (std::vector<double>{9, 8, 5}));
+}
+
+TEST(ReportFolders, AreRunsOrHoldThem) {
+  const test::TempDir dir;
+  for (const char* name : {"runs/a", "runs/b", "empty"}) std::filesystem::create_directories(dir.path(name));
+  dir.write("runs/a/metrics.jsonl", "{\"step\":1,\"tokens\":1,\"loss\":2}\n");
+  dir.write("runs/b/events.jsonl", "");
+  dir.write("file", "");
+  EXPECT_EQ(report_folders({dir.path("runs"), dir.path("runs/a")}).size(), 2u) << "each once";
+  EXPECT_NE(message_of([&] { report_folders({dir.path("empty")}); }).find("is no run folder and holds none"), std::string::npos);
+  EXPECT_NE(message_of([&] { report_folders({dir.path("file")}); }).find("is a file"), std::string::npos);
+  EXPECT_NE(message_of([&] { report_folders({dir.path("nowhere")}); }).find("there is no folder"), std::string::npos);
+  EXPECT_NE(message_of([&] { read_report_runs({dir.path("runs/b")}); }).find("has no metrics yet"), std::string::npos);
+  EXPECT_THROW(read_report_runs({dir.path("runs/b")}), UsageError);
+  EXPECT_EQ(read_report_runs({dir.path("runs/b")}, true).size(), 1u);
+}
+
+TEST(ReportFolders, ShortNamesTellThemApart) {
+  EXPECT_EQ(short_names({"runs/a", "runs/b/"}), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(short_names({"x/run", "y/run", "z"}), (std::vector<std::string>{"x/run", "y/run", "z"}));
+  EXPECT_EQ(short_names({"."}), std::vector<std::string>{"."});
+}
+
+TEST(ReportRuns, ReadLossesAlarmsMixtureAndRow) {
+  const test::TempDir dir;
+  dir.write("metrics.jsonl",
+            "{\"step\":1,\"tokens\":8,\"loss\":3,\"step_s\":9,\"tokens_per_s\":1,\"mfu\":0.1,\"val_loss\":2.5}\n"
+            "{\"step\":2,\"tokens\":16,\"loss\":2,\"step_s\":1,\"tokens_per_s\":8,\"mfu\":0.5}\n");
+  const std::string time = "\"time\":\"2026-01-02T03:04:05.500Z\",";
+  dir.write("events.jsonl",
+            "{" + time + "\"kind\":\"start\",\"reason\":\"started\"}\n{" + time +
+                "\"kind\":\"spike\",\"step\":2,\"loss\":null,\"median\":2,\"document_count\":9,\"documents\":[{\"source\":\"web\","
+                "\"document\":4}]}\n{" +
+                time + "\"kind\":\"alarm\",\"step\":2,\"rule\":\"leak\",\"value\":0.5,\"evidence\":\"e\",\"advice\":\"a\"}\nnot json\n");
+  dir.write("config.yaml",
+            "data: {tokenizer: t.json, sources: [{name: a, path: x, weight: 3}, {name: b, path: y, weight: 1}], stages: [{from_step: 2, "
+            "weights: {b: 2}}]}\n");
+  const ReportRun run = read_report_runs({dir.path()}).front();
+  ASSERT_EQ(run.notes.losses.size(), 1u);
+  EXPECT_TRUE(std::isnan(run.notes.losses[0].loss));
+  EXPECT_EQ(run.notes.losses[0].documents.at(0).source, "web");
+  ASSERT_EQ(run.notes.alarms.size(), 1u);
+  EXPECT_EQ(run.notes.alarms[0].rule, "leak");
+  ASSERT_EQ(run.mixture.size(), 2u);
+  EXPECT_EQ(run.mixture[0].shares.at("a"), 0.75);
+  EXPECT_EQ(run.mixture[1].shares, (std::map<std::string, double>{{"b", 1}}));
+  EXPECT_TRUE(run.plan.is_null());
+  const RunRow row = row_of(run);
+  EXPECT_EQ(row.loss, 2);
+  EXPECT_EQ(row.val_loss, 2.5);
+  EXPECT_EQ(row.tokens_per_s, 8) << "the first step does not count";
+  EXPECT_EQ(row.spikes, 1);
+  EXPECT_EQ(row.alarms, 1);
+  EXPECT_TRUE(row_json(row)["steps"].is_null());
+  EXPECT_NE(rows_text({row}).find("2.0000"), std::string::npos);
+}
+
+// The second attempt went back behind step 2: its steps follow its own ready.
+TEST(StepClock, FollowsTheAttempts) {
+  RunCurves c;
+  for (int64_t s = 1; s <= 4; ++s) c.step.push_back(s), c.tokens.push_back(s), c.curves["step_s"].add(s, 10);
+  RunAccount run{.begin = 1000, .until = 1200, .goodput = {}, .attempts = {}, .launched = false};
+  run.attempts.push_back({.begin = 1000, .ready = 1005, .end = 1050, .from = 0, .reached = 4});
+  run.attempts.push_back({.begin = 1060, .ready = 1070, .end = 1100, .from = 2, .reached = 4});
+  EXPECT_EQ(step_clock(c, run, 0), (std::vector<double>{15, 25, 80, 90}));
+  EXPECT_EQ(step_clock(c, run, 1094), (std::vector<double>{15, 25, 82, 94})) << "what lies between steps is spread";
+  EXPECT_EQ(step_clock(c, {}, 0), (std::vector<double>{10, 20, 30, 40})) << "without events the steps alone";
+}
+
+}  // namespace
+}  // namespace hlat
