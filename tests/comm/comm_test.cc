@@ -9,11 +9,11 @@
 #include "comm/null_comm.h"
 #include "comm/self_comm.h"
 #include "comm/sum.h"
-#include "tensor/columns.h"
 #include "support/comm_checks.h"
 #include "support/host_memory.h"
 #include "support/message_of.h"
 #include "support/thread_comm.h"
+#include "tensor/columns.h"
 
 namespace hlat {
 namespace {

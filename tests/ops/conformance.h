@@ -24,8 +24,8 @@
 
 #include "ops/ops.h"
 #include "ops/ref_ops.h"
-#include "tensor/columns.h"
 #include "support/host_memory.h"
+#include "tensor/columns.h"
 
 namespace hlat {
 

@@ -2,8 +2,8 @@
 // must write (sums of nothing) is zero. On the null backend, the reference and every backend of this machine.
 #include <cmath>
 
-#include "tensor/columns.h"
 #include "support/ops_fixture.h"
+#include "tensor/columns.h"
 
 namespace hlat {
 namespace {

@@ -9,9 +9,9 @@
 #include <complex>
 
 #include "ops/ref_ops.h"
-#include "tensor/columns.h"
 #include "support/host_memory.h"
 #include "support/scalar_llama.h"
+#include "tensor/columns.h"
 
 namespace hlat {
 namespace {

@@ -7,8 +7,8 @@
 #include <set>
 #include <type_traits>
 
-#include "tensor/columns.h"
 #include "support/host_memory.h"
+#include "tensor/columns.h"
 
 namespace hlat {
 namespace {
