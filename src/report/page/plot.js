@@ -37,7 +37,7 @@ function drawMarks(u, marks) {
 }
 
 function keyList(lines) {
-  return el("div", { class: "keys" }, lines.filter((l) => l.key).map((l) => el("span", { class: "key" }, el("i", { style: "background:" + l.color }), l.key)));
+  return el("div", { class: "keys" }, lines.filter((l) => l.key).map((l) => el("span", { class: "key" }, el("i", { style: `background:${l.color};opacity:${l.alpha || 1}` }), l.key)));
 }
 
 function markKeys(marks) {
