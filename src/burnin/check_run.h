@@ -9,6 +9,7 @@
 #include "burnin/finding.h"
 #include "config/config.h"
 #include "fault/planted.h"
+#include "runtime/gather_json.h"
 #include "runtime/session.h"
 
 namespace hlat {
@@ -46,9 +47,6 @@ struct CheckRun {
     return {.part = part, .rank = static_cast<int>(r), .host = hosts[r], .words = std::move(words), .severity = severity};
   }
 };
-
-// Every rank's value, in rank order, on all ranks. Collective.
-std::vector<nlohmann::json> gather_json(Comm& world, const nlohmann::json& own);
 
 std::string figure(double value);  // three digits: "0.0143", "15.3", "1270"
 

@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "base/machine.h"
 #include "burnin/verdict.h"
+#include "runtime/existing_folder.h"
 #include "runtime/start_point.h"
 
 namespace hlat {
@@ -115,13 +116,6 @@ void sync_records(const ScratchFile& file, int records, DiskMeasured& m) {
 }
 
 }  // namespace
-
-std::filesystem::path existing_folder(const std::filesystem::path& path) {
-  std::error_code none;
-  for (std::filesystem::path p = std::filesystem::absolute(path); !p.empty(); p = p.parent_path())
-    if (std::filesystem::is_directory(p, none) || p == p.root_path()) return p;
-  return ".";
-}
 
 DiskMeasured measure_disk(const std::filesystem::path& folder, size_t bytes, int records, bool full) {
   DiskMeasured m{.measured = true, .folder = folder.string()};

@@ -8,9 +8,6 @@
 
 namespace hlat {
 
-// `path`, or the nearest folder above it that exists.
-std::filesystem::path existing_folder(const std::filesystem::path& path);
-
 struct DiskMeasured {
   bool measured = false;
   std::string folder = {};

@@ -6,9 +6,9 @@
 
 #include "base/format.h"
 #include "base/memory_limits.h"
-#include "burnin/disk_check.h"
 #include "model/llama.h"
 #include "plan/save_plan.h"
+#include "runtime/existing_folder.h"
 #include "runtime/start_point.h"
 
 namespace hlat {

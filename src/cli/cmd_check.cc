@@ -1,5 +1,6 @@
 // hlat check: burn-in. Whether the ranks of a job compute, remember, store and exchange rightly and equally fast, before a run is given to
-// them. Exit code 0: all are well, perhaps with warnings; 4: a rank is wrong, slow or out of room.
+// them; with --model whether the model that they are to train is right. Exit code 0: all are well, perhaps with warnings; 4: a rank is
+// wrong, slow or out of room, or a check of the model has failed.
 #include <fmt/format.h>
 
 #include <memory>
@@ -13,6 +14,7 @@
 #include "cli/print.h"
 #include "cli/version.h"
 #include "runtime/backends.h"
+#include "selfcheck/self_check.h"
 
 namespace hlat {
 namespace {
@@ -22,6 +24,7 @@ struct CheckArgs {
   CheckOptions options;
   std::string only;
   bool json = false;
+  bool model = false;
 };
 
 std::string check_text(const CheckReport& report) {
@@ -36,7 +39,27 @@ std::string check_text(const CheckReport& report) {
   return text + (text.empty() ? "" : "\n") + report.verdict();
 }
 
+void run_model_checks(const CheckArgs& args) {
+  const std::set<std::string> only = args.only.empty() ? std::set<std::string>{} : parse_model_checks(args.only);
+  bool well = true;
+  on_ranks(args.config, [&](const Config& config, Session& session) {
+    const auto backend = make_backend(config.device, session.place());
+    const SelfCheckReport report =
+        run_self_checks(config,
+                        {.backend = *backend,
+                         .world = session.world(),
+                         .local_ranks = session.local_ranks(),
+                         .threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : session.threads(),
+                         .on_host = session.ranks_on_host()},
+                        only);
+    well = report.well();
+    if (session.rank() == 0) print_out(args.json ? json_text(report.json(), 2) + "\n" : report.text());
+  });
+  if (!well) throw CLI::RuntimeError(kFault);
+}
+
 void run_check_command(const CheckArgs& args) {
+  if (args.model) return run_model_checks(args);
   CheckOptions options = args.options;
   options.version = version();
   if (!args.only.empty()) options.only = parse_parts(args.only);
@@ -58,12 +81,17 @@ void add_check_command(CLI::App& app) {
   const auto args = std::make_shared<CheckArgs>();
   CLI::App* command = app.add_subcommand("check", "burn in: do all ranks compute, store and exchange rightly, and equally fast");
   add_config_args(*command, args->config, "mpirun -n 8 hlat check --config configs/llama-134m.yaml --minutes 10");
-  CLI::Option* quick = command->add_flag("--short", args->options.short_form, "seconds instead of minutes");
+  CLI::Option* model = command->add_flag("--model", args->model, "the model instead of the machines, as a shrunk copy: seconds");
+  CLI::Option* quick = command->add_flag("--short", args->options.short_form, "seconds instead of minutes")->excludes(model);
   command->add_option("--minutes", args->options.minutes, "how long products and memory patterns are repeated")
       ->check(within(0.01, 100000.0))
       ->excludes(quick)
+      ->excludes(model)
       ->type_name("M");
-  command->add_option("--only", args->only, fmt::format("some parts, with commas: {}", fmt::join(kCheckParts, ",")))->type_name("PARTS");
+  command
+      ->add_option("--only", args->only,
+                   fmt::format("some parts, with commas: {}; with --model: {}", fmt::join(kCheckParts, ","), fmt::join(kModelChecks, ",")))
+      ->type_name("PARTS");
   command->add_flag("--json", args->json, "print one JSON object");
   command->callback([args] { run_check_command(*args); });
 }

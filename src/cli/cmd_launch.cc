@@ -53,6 +53,8 @@ void run_launch(const LaunchArgs& args) {
   setup.train = words_of(args, "train");
   setup.check = words_of(args, "check");
   for (const char* word : {"--short", "--json"}) setup.check.emplace_back(word);
+  setup.check_model = words_of(args, "check");
+  for (const char* word : {"--model", "--json"}) setup.check_model.emplace_back(word);
   setup.fresh = args.fresh;
   setup.version = version();
   setup.columns = live_columns(STDERR_FILENO);

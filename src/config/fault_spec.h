@@ -27,12 +27,18 @@ enum class FaultKind : uint8_t {
   disk_full,
   corrupt,
   host,
+  leak,
+  drop_share,
+  scale_grad,
+  rope,
+  bias_correction,
+  repeat,
   check_matmul,
   check_slow,
   check_comm,
   check_disk
 };
-inline constexpr int kFaultKinds = 19;
+inline constexpr int kFaultKinds = 25;
 
 // Whether a kind is drawn at random: never, when fault.kinds names it, or also when fault.kinds is empty.
 enum class FaultDraw : uint8_t { never, named, always };

@@ -46,7 +46,7 @@ struct Injector::Planned {
 bool plants_faults(const FaultConfig& config) { return !config.inject.empty() || config.every_s > 0; }
 
 Injector::Injector(const Config& config, InjectorSetup setup)
-    : config_(config.fault), setup_(std::move(setup)), file_(config.run.dir, setup_.fresh) {
+    : config_(config.fault), setup_(std::move(setup)), file_(config.run.dir, setup_.fresh), in_model_(config) {
   if (!setup_.signal) setup_.signal = send_signal;
   if (!setup_.clock) setup_.clock = now_s;
   std::vector<std::string> problems;
@@ -100,12 +100,15 @@ void Injector::place(const Mesh& mesh, const ParamStore& params, Device& device,
   last_step_ = last_step;
   params_ = &params;
   device_ = &device;
+  in_model_.place(params, device);
   for (const Planned& p : planned_) {
     if (p.left == 0 || p.victim != setup_.rank) continue;
     if (!p.spec.tensor.empty() && !find_tensor(params, p.spec.tensor))
       fail<UsageError>("fault.inject: {}: the rank has no tensor of this name; its first is {}", p.spec.text(), params.spec(0).name);
     if (p.spec.kind == FaultKind::lost && mesh.along(choose_axis(p.spec, mesh)).size() == 1)
       fail<UsageError>("fault.inject: {}: the rank has no peers along this axis", p.spec.text());
+    if (p.spec.kind == FaultKind::drop_share && mesh.shape().dp == 1)
+      fail<UsageError>("fault.inject: {}: with parallel.dp = 1 there is no sum over dp that could lack a share", p.spec.text());
   }
 }
 
@@ -114,7 +117,7 @@ void Injector::signal(int pid, int number) const { setup_.signal(pid, number); }
 // Recorded before it is told: whoever reads of it finds it there.
 void Injector::tell(const FaultSpec& spec, bool random, int64_t step, const std::string& more) {
   file_.add({.fault = spec.text(), .random = random, .rank = setup_.rank, .step = step, .attempt = setup_.attempt});
-  const std::string who = spec.kind == FaultKind::spike ? "all ranks" : fmt::format("rank {}", setup_.rank);
+  const std::string who = meets_all_ranks(spec.kind) ? "all ranks" : fmt::format("rank {}", setup_.rank);
   if (setup_.say)
     setup_.say(fmt::format("fault.inject: {}{} of {} {}{}", random ? "random " : "", fault_row(spec.kind).name, who,
                            step > 0 ? fmt::format("at step {}", step) : "in phase " + spec.phase, more));
@@ -140,6 +143,7 @@ void Injector::at_phase(const std::string& words) {
 void Injector::at_step(int64_t step) {
   nan_ = flipped_grad_ = flipped_weight_ = std::nullopt;
   spike_ = 0;
+  in_model_.at_step(step);
   step_ = step;
   const double now = setup_.clock();
   if (steps_begun_ > 0) {
@@ -158,11 +162,19 @@ void Injector::at_step(int64_t step) {
 
 void Injector::fire_planned(int64_t step) {
   for (Planned& p : planned_) {
-    const bool here = p.victim == setup_.rank || p.spec.kind == FaultKind::spike;
-    if (!here || p.left == 0 || p.spec.step != step || waits_for_a_save(p.spec.kind)) continue;
+    // Faults of the model last: one whose step this start of the run has passed comes all the same.
+    const bool due = is_of_model(p.spec.kind) ? p.spec.step <= step : p.spec.step == step && !waits_for_a_save(p.spec.kind);
+    if (p.left == 0 || !due || !is_met_by(p)) continue;
     --p.left;
     strike(p.spec, false, step);
   }
+}
+
+// A wrong table of RoPE is that of a whole pipeline stage.
+bool Injector::is_met_by(const Planned& p) const {
+  if (p.spec.kind == FaultKind::rope && mesh_ != nullptr)
+    return coord_of(static_cast<int>(p.victim), mesh_->shape()).pp == mesh_->coord().pp;
+  return p.victim == setup_.rank || meets_all_ranks(p.spec.kind);
 }
 
 void Injector::fire_random(int64_t step) {
@@ -189,7 +201,8 @@ void Injector::strike(const FaultSpec& spec, bool random, int64_t step) {
   }
   if (kind == FaultKind::lost) more = fmt::format(", along {}", name_of(choose_axis(spec, *mesh_)));
   // One rank speaks for all.
-  if (kind != FaultKind::spike || setup_.rank == 0) tell(spec, random, step, more);
+  if (!meets_all_ranks(kind) || setup_.rank == 0) tell(spec, random, step, more);
+  if (is_of_model(kind)) return in_model_.begin(spec, step);
   switch (kind) {
     case FaultKind::kill: return signal(getpid(), SIGKILL);
     case FaultKind::crash: return signal(getpid(), SIGSEGV);
@@ -222,10 +235,12 @@ void Injector::end_host() {
 void Injector::gradients(size_t bucket) {
   const Tensor grad = params_->buckets()[bucket].grad;
   if (spike_ > 0) multiply(*device_, grad, spike_);
+  in_model_.gradients(bucket);
   if (nan_ && nan_->bucket == bucket) set_nan(*device_, grad, nan_->element);
 }
 
 void Injector::sums(size_t bucket) {
+  in_model_.sums(bucket);
   if (flipped_grad_ && flipped_grad_->bucket == bucket) flip_bit(*device_, params_->buckets()[bucket].grad, flipped_grad_->element);
 }
 

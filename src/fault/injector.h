@@ -5,7 +5,8 @@
 //   at_phase     hang_start                              gradients, sums   nan, spike | bitflip_grad
 //   at_step      kill crash stop hang slow error         loss, weights     spike | bitflip_weight
 //                lost host, and all that are drawn       before_write      disk_full
-//                                                        saved             corrupt
+//   and those of the model (model_faults.h)              saved             corrupt
+//   rows, optimizer, gradients, sums                     the same
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include "checkpoint/saver.h"
 #include "config/config.h"
 #include "fault/fault_file.h"
+#include "fault/model_faults.h"
 #include "fault/random_faults.h"
 #include "fault/save_faults.h"
 #include "fault/target.h"
@@ -52,20 +54,28 @@ class Injector {
   // last_step: of the run. Its checkpoint stays sound, since nothing would load it and go back.
   void place(const Mesh& mesh, const ParamStore& params, Device& device, int64_t last_step);
 
+  void place_rope(Tensor table /*(T, E)*/) { in_model_.place_rope(table); }  // of this rank; after place()
+
   void at_phase(const std::string& words);  // a phase of the start-up begins
   void at_step(int64_t step);               // begins
-  void gradients(size_t bucket);            // complete but for the sum over dp
-  void sums(size_t bucket);                 // about to be summed over dp, or taken as they are where there are no peers
-  void loss(Tensor sum);                    // (1) f64 of this rank, before it is summed over ranks
-  void weights();                           // are updated, and whole
-  void before_write(uint64_t written);      // bytes of a save; from its thread
-  void saved(const SaveOutcome& outcome);   // a save has ended
+  // A micro-batch of token ids (rows, T), before it goes to the device; `micro`: its number in the step.
+  void rows(int64_t micro, int64_t seq_len, std::vector<int32_t>& inputs, std::vector<int32_t>& targets) {
+    in_model_.rows(micro, seq_len, inputs, targets);
+  }
+  void optimizer(Tensor step) const { in_model_.optimizer(step); }  // an AdamwStep is on the device
+  void gradients(size_t bucket);                                    // complete but for the sum over dp
+  void sums(size_t bucket);                // about to be summed over dp, or taken as they are where there are no peers
+  void loss(Tensor sum);                   // (1) f64 of this rank, before it is summed over ranks
+  void weights();                          // are updated, and whole
+  void before_write(uint64_t written);     // bytes of a save; from its thread
+  void saved(const SaveOutcome& outcome);  // a save has ended
 
  private:
   struct Planned;
   void check_ranks() const;
   void draw_kinds(const Config& config);
   void fire_planned(int64_t step);
+  bool is_met_by(const Planned& p) const;
   void fire_random(int64_t step);
   void strike(const FaultSpec& spec, bool random, int64_t step);
   void tell(const FaultSpec& spec, bool random, int64_t step, const std::string& more = "");
@@ -96,6 +106,7 @@ class Injector {
 
   std::atomic<int64_t> step_ = 0;  // under way
   SaveFaults in_saves_;
+  ModelFaults in_model_;
 };
 
 }  // namespace hlat::fault

@@ -62,6 +62,7 @@ class Executor {
   Ops& ops() const { return ops_; }
   Device& device() const { return device_; }
   Tensor loss_sum() const { return loss_sum_; }  // (1) f64
+  Tensor rope_table() const { return rope_; }    // (T, E)
   DType stat() const { return stat_; }           // of statistics and scalars
   bool reads_batches() const { return hlat::reads_batches(mesh_.coord(), mesh_.shape()); }
 

@@ -25,12 +25,16 @@ std::string host_of_rank(const std::vector<Host>& hosts, int rank) {
   return {};
 }
 
+// Of the one object in an output; an exception where there is none.
+nlohmann::json object_in(const std::string& output) {
+  const size_t begin = std::min(output.find('{'), output.size()), end = output.rfind('}');
+  return nlohmann::json::parse(output.substr(begin, end - begin + 1));
+}
+
 }  // namespace
 
 CheckResult read_check(const std::string& output, const std::vector<Host>& hosts) try {
-  const size_t begin = output.find('{'), end = output.rfind('}');
-  if (begin == std::string::npos || end == std::string::npos || end < begin) return {};
-  const auto report = nlohmann::json::parse(output.substr(begin, end - begin + 1));
+  const nlohmann::json report = object_in(output);
   CheckResult result{.passed = report.at("well").get<bool>(), .bad = {}, .words = {}};
   for (const auto& finding : report.at("findings")) {
     if (finding.at("severity") != "fault") continue;
@@ -45,8 +49,20 @@ CheckResult read_check(const std::string& output, const std::vector<Host>& hosts
   return {};
 }
 
+CheckResult read_model_check(const std::string& output) try {
+  const nlohmann::json report = object_in(output);
+  CheckResult result{.passed = report.at("well").get<bool>(), .bad = {}, .words = {}};
+  for (const auto& check : report.at("checks"))
+    if (check.at("state") == "failed")
+      result.words += fmt::format("{}{}: {}", result.words.empty() ? "" : "; ", check.at("name").get<std::string>(),
+                                  check.at("words").get<std::string>());
+  return result;
+} catch (const nlohmann::json::exception&) {
+  return {};
+}
+
 CheckResult check_hosts(const RankCommand& command, Starter starter, const LaunchConfig& launch, const std::string& job, Agents& agents,
-                        const std::function<bool()>& stop) {
+                        const std::function<bool()>& stop, const ReadCheck& read_result) {
   Child child(start_words(command, starter, launch, geteuid() == 0),
               {.variables = command.variables, .take_errors = true, .take_output = true});
   std::string output, errors;
@@ -63,7 +79,8 @@ CheckResult check_hosts(const RankCommand& command, Starter starter, const Launc
   if (!ended) agents.end(job, {.hurry = {}});
   child.end();
   read();
-  CheckResult result = read_check(output, command.hosts);
+  CheckResult result = read_result(output);
+  if (ended) result.exit_code = child.status().value_or(-1);
   result.passed = result.passed && ended && child.status() == 0;
   if (!ended)
     result.words = stop() ? "it was ended by a signal" : fmt::format("it had not ended after {:.0f} s", kCheckLimit);

@@ -1,4 +1,4 @@
-// hlat check --short on the hosts of a mesh, before ranks are started there: which hosts it found bad.
+// hlat check on the hosts of a mesh, before ranks are started there: which hosts --short found bad, and what --model found wrong.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,17 @@ struct CheckResult {
   bool passed = false;
   std::vector<std::string> bad;  // hosts, as the launcher names them
   std::string words;             // what was found; empty: it has not said
+  int exit_code = -1;            // -1: it was ended
 };
 
 // What hlat check --json has printed. Ranks are found on `hosts` as they were started: `slots` on each, in order.
 CheckResult read_check(const std::string& output, const std::vector<Host>& hosts);
+// The same of --model: checks that failed.
+CheckResult read_model_check(const std::string& output);
 
 // Runs it, for some minutes at most; `stop` ends it early. Nothing of it is left afterwards.
+using ReadCheck = std::function<CheckResult(const std::string& output)>;
 CheckResult check_hosts(const RankCommand& command, Starter starter, const LaunchConfig& launch, const std::string& job, Agents& agents,
-                        const std::function<bool()>& stop);
+                        const std::function<bool()>& stop, const ReadCheck& read_result);
 
 }  // namespace hlat

@@ -33,6 +33,8 @@ namespace {
 constexpr double kWatched = 10;       // seconds for agents to say that they watch
 constexpr double kFolderMargin = 60;  // for ranks that are out of reach to end: their agent notices, asks, and ends them
 constexpr int kLauncherLetters = 8;
+constexpr int64_t kCheckGrace = 1;  // seconds: a check that has failed on one rank has nothing to save on the others
+constexpr int kBadInput = 2;        // the exit code of a program that was given it
 
 std::vector<std::string> names_of(const std::vector<Host>& hosts) {
   std::vector<std::string> names;
@@ -41,7 +43,8 @@ std::vector<std::string> names_of(const std::vector<Host>& hosts) {
 }
 
 int exit_code_of_error(const std::exception& e) {
-  if (dynamic_cast<const UsageError*>(&e) != nullptr) return 2;
+  if (dynamic_cast<const UsageError*>(&e) != nullptr) return kBadInput;
+  if (dynamic_cast<const NumericalError*>(&e) != nullptr) return 5;
   return dynamic_cast<const FaultError*>(&e) != nullptr ? 4 : 1;
 }
 
@@ -81,7 +84,9 @@ class Launcher {
       if (!found) return stopped_by_signal(0, false);
       const MeshChoice& mesh = found->mesh;
       if (found->waited_s > 0) journal_.wait(found->waited_s, mesh.words);
-      if (!check(mesh) || !prepare(mesh)) continue;
+      if (!check(mesh)) continue;
+      check_model(mesh);
+      if (!prepare(mesh)) continue;
       if (asked()) return stopped_by_signal(0, false);
       const AttemptEnd end = attempt(mesh);
       if (end.failure.kind == FailureCause::finished) {
@@ -115,19 +120,37 @@ class Launcher {
     folder_unsure_ = past_.attempts > 0 && pool_.living().size() < setup_.hosts.size();
   }
 
-  // hlat check --short on the hosts of the mesh. False: hosts that it found bad are left out from now on.
-  bool check(const MeshChoice& mesh) {
-    const bool due = config_.launch.check == "restarts" || (config_.launch.check == "start" && !tried_);
-    if (!due || asked()) return true;
+  bool checks() const { return !asked() && (config_.launch.check == "restarts" || (config_.launch.check == "start" && !tried_)); }
+
+  CheckResult run_check(const std::vector<std::string>& words, const MeshChoice& mesh, const std::string& passed, const ReadCheck& read) {
     const double begin = now_s();
     const std::string job = job_folder(config_.run.dir, name_, 0);
     const Starter starter = starter_of(config_.launch, mesh.hosts, setup_.in_slurm_job);
-    const CheckResult result = check_hosts(command_of(setup_.check, mesh, starter, {{kFlightVariable, job}}), starter, config_.launch, job,
-                                           agents_, [this] { return asked(); });
-    journal_.check(now_s() - begin, result.passed, result.passed ? "all ranks are well" : result.words);
+    RankCommand command = command_of(words, mesh, starter, {{kFlightVariable, job}});
+    command.grace_s = kCheckGrace;
+    const auto stop = [this] { return asked(); };
+    CheckResult result = check_hosts(command, starter, config_.launch, job, agents_, stop, read);
+    journal_.check(now_s() - begin, result.passed, result.passed ? passed : result.words);
+    return result;
+  }
+
+  // hlat check --short on the hosts of the mesh. False: hosts that it found bad are left out from now on.
+  bool check(const MeshChoice& mesh) {
+    if (!checks()) return true;
+    const CheckResult result =
+        run_check(setup_.check, mesh, "all ranks are well", [&](const std::string& text) { return read_check(text, mesh.hosts); });
     if (result.passed || asked()) return true;
     setup_.say("hlat check: " + result.words);
     return !leave_out(result.bad);
+  }
+
+  // hlat check --model: a model that is wrong is not trained, on whatever hosts.
+  void check_model(const MeshChoice& mesh) {
+    if (!checks()) return;
+    const CheckResult result = run_check(setup_.check_model, mesh, "the model is well", read_model_check);
+    if (result.passed || asked()) return;
+    if (result.exit_code == kBadInput) fail<UsageError>("hlat check --model: {}", result.words);
+    fail<NumericalError>("hlat check --model: {}", result.words);
   }
 
   // Without a host that can be left out the ranks are started all the same: they fail, or they do not.

@@ -14,10 +14,11 @@ namespace hlat {
 
 struct LaunchSetup {
   Config config;
-  std::vector<std::string> train;  // words of hlat train: the program, "train", --config and overrides
-  std::vector<std::string> check;  // words of hlat check, likewise
-  bool fresh = false;              // the first start is to be with --fresh
-  std::vector<Host> hosts;         // all, spares last
+  std::vector<std::string> train;        // words of hlat train: the program, "train", --config and overrides
+  std::vector<std::string> check;        // words of hlat check --short, likewise
+  std::vector<std::string> check_model;  // words of hlat check --model, likewise
+  bool fresh = false;                    // the first start is to be with --fresh
+  std::vector<Host> hosts;               // all, spares last
   bool in_slurm_job = false;
   std::string version;
   std::function<void(const std::string&)> show;  // output of the ranks, for the terminal

@@ -55,6 +55,7 @@ void TrainStep::load(const Action& a, BatchSource* source, StepResult& result) {
   if (source != nullptr) {
     const auto start = std::chrono::steady_clock::now();
     source->read(a.micro * batch_.rows, batch_);
+    if (faults_ != nullptr) faults_->rows(a.micro, batch_.seq_len, batch_.inputs, batch_.targets);
     result.data_wait_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   executor_.load(a, batch_.inputs.data(), batch_.targets.data());
@@ -131,6 +132,7 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   const CommTime before = comm_time();
   ops_.fill(executor_.loss_sum(), 0);
   optimizer_.begin_step(device_, scalars_, lr, step);
+  if (faults_ != nullptr) faults_->optimizer(scalars_.step);
   result.checked = check && health_.due(step);
   sync_.begin_step(result.checked ? &health_ : nullptr);
   if (!run_graphs(source, result)) run_schedule(source, result);

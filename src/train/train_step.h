@@ -52,6 +52,7 @@ class TrainStep {
 
   // Faults that are planted in it; it must outlive this.
   void inject(fault::Injector& faults) {
+    faults.place_rope(executor_.rope_table());
     faults_ = &faults;
     sync_.inject(faults);
   }

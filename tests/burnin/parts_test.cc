@@ -10,6 +10,7 @@
 #include "burnin/matmul_check.h"
 #include "burnin/memory_patterns.h"
 #include "burnin/space_check.h"
+#include "runtime/existing_folder.h"
 #include "support/temp_dir.h"
 
 namespace hlat {

@@ -61,6 +61,15 @@ TEST(HostsCheck, RanksThatAreFoundBadNameTheirHosts) {
   }
 }
 
+TEST(HostsCheck, ReadsWhatTheCheckOfTheModelFound) {
+  const CheckResult found = read_model_check(
+      R"(a banner {"well": false, "checks": [{"name": "leak", "state": "ok", "words": "x"}, {"name": "data", "state": "failed", "words": "rows"}]})");
+  EXPECT_FALSE(found.passed);
+  EXPECT_EQ(found.words, "data: rows");
+  EXPECT_TRUE(read_model_check(R"({"well": true, "checks": []})").passed);
+  for (const char* broken : {"", "{}", "{", "}{"}) EXPECT_FALSE(read_model_check(broken).passed) << broken;
+}
+
 template <class Condition>
 bool becomes(const Condition& condition) {
   for (int tries = 0; tries < 6000; ++tries) {

@@ -1,0 +1,23 @@
+// The first step of the shrunk model on a mesh of one rank, without planted faults: rank 0 computes the gradient of every replica's rows
+// alone and hands it round.
+#pragma once
+
+#include <map>
+
+#include "selfcheck/check_model.h"
+
+namespace hlat {
+
+using OneRankGradients = std::map<std::string, std::vector<float>>;  // whole tensors
+
+struct OneRankStep {
+  std::vector<OneRankGradients> replicas;  // of the mean over a replica's tokens
+  double loss = 0;                         // mean over all
+  std::string tied_words = {};             // what is wrong with a tied table; empty: nothing
+};
+// Computed on rank 0, on all ranks. Collective.
+OneRankStep one_rank_step(const SelfCheckRun& run);
+
+double gradient_limit(const Precision& precision);  // relative: rounding that different layouts differ by
+
+}  // namespace hlat

@@ -1,0 +1,101 @@
+#include "selfcheck/shrunk.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "model/llama.h"
+#include "parallel/partition.h"
+
+namespace hlat {
+
+namespace {
+
+constexpr int64_t kSmallModel = 1 << 21;  // parameters
+constexpr int64_t kSmallStep = 1 << 12;   // tokens
+constexpr int64_t kMostHidden = 256, kLeastHidden = 64;
+constexpr int64_t kVocab = 256, kTokens = 32;
+
+// About `about`, with the remainder that n leaves when it is divided by `unit`; never more than n.
+int64_t shrunk_size(int64_t n, int64_t unit, int64_t about) {
+  if (n <= about) return n;
+  return std::min(n, (about + unit - 1) / unit * unit + n % unit);
+}
+
+// One layer for each pipeline piece, two for those that have more layers than the smallest.
+void shrink_layers(Config& c) {
+  const ParallelConfig& p = c.parallel;
+  if (p.pieces() == 1) {
+    c.model.layers = std::min(c.model.layers, std::max<int64_t>(2, c.train.recompute.every + 1));
+    return;
+  }
+  const std::vector<Part> pieces = partition_layers(c.model.layers, static_cast<int>(p.pp), static_cast<int>(p.chunks), p.cuts);
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const Part& piece : pieces) least = std::min(least, piece.count);
+  std::vector<int64_t> first;
+  int64_t layers = 0;
+  for (const Part& piece : pieces) first.push_back(layers), layers += piece.count > least ? 2 : 1;
+  c.model.layers = layers;
+  if (!p.cuts.empty()) c.parallel.cuts.assign(first.begin() + 1, first.end());
+}
+
+// Halves of a head turn as pairs, so its size is even; kernels treat multiples of 16 and of 8 apart from the rest.
+int64_t shrunk_head(int64_t head_dim, int64_t heads) {
+  int64_t e = head_dim % 16 == 0 ? 16 : head_dim % 8 == 0 ? 8 : 8 + head_dim % 8;
+  if (e * heads < kLeastHidden && head_dim % 32 == 0) e = 32;
+  e = std::min(e, head_dim);
+  while (e * heads > kMostHidden && e % 4 == 0) e /= 2;
+  return e;
+}
+
+void shrink_heads(Config& c) {
+  ModelConfig& m = c.model;
+  const int64_t tp = c.parallel.tp, group = m.heads / m.kv(), head_dim = m.head_dim(), hidden = m.hidden;
+  const int64_t kv = m.kv() <= tp ? m.kv() : tp * std::min<int64_t>(m.kv() / tp, 2) + m.kv() % tp;
+  const bool grouped = m.kv_heads != 0;
+  m.heads = kv * group;
+  m.kv_heads = grouped ? kv : 0;
+  m.hidden = m.heads * shrunk_head(head_dim, m.heads);
+  m.init_std *= std::sqrt(static_cast<double>(hidden) / static_cast<double>(m.hidden));
+}
+
+void shrink_batch(Config& c) {
+  TrainConfig& t = c.train;
+  const int64_t dp = c.parallel.dp, tokens = t.micro_batch * t.seq_len;
+  const int64_t micros = std::min(t.global_batch / (t.micro_batch * dp), c.parallel.pp + 1);
+  t.seq_len = shrunk_size(t.seq_len, c.parallel.tp, kTokens);
+  t.micro_batch = std::min<int64_t>(t.micro_batch, 2);
+  t.global_batch = t.micro_batch * dp * micros;
+  if (t.loss_chunk < tokens) t.loss_chunk = t.micro_batch * t.seq_len / 3 + 1;
+}
+
+}  // namespace
+
+bool is_small(const Config& given) {
+  return parameter_count(given.model) <= kSmallModel && given.train.global_batch * given.train.seq_len <= kSmallStep;
+}
+
+Config shrunk(const Config& given) {
+  Config c = given;
+  c.train.micro_batch = std::max<int64_t>(1, c.train.micro_batch);
+  // Nothing of the loop around a step takes part.
+  c.train.steps = 100;
+  c.train.tokens = 0;
+  c.train.epochs = 0;
+  c.eval = {};
+  c.checkpoint = {};
+  c.monitor.every = 0;
+  c.parallel.health_every = 0;
+  c.parallel.bucket_mb = 1;
+  c.model.preset.clear();
+  if (is_small(c)) return c;
+  shrink_layers(c);
+  shrink_heads(c);
+  const int64_t unit = 8 * c.parallel.tp;
+  c.model.ffn = shrunk_size(c.model.ffn, unit, c.model.hidden);
+  c.model.vocab = shrunk_size(c.model.vocab, unit, kVocab);
+  shrink_batch(c);
+  return c;
+}
+
+}  // namespace hlat

@@ -1,0 +1,142 @@
+#include "selfcheck/start_checks.h"
+
+#include <cmath>
+#include <map>
+
+#include "ops/download.h"
+#include "runtime/gather_json.h"
+#include "selfcheck/local_parts.h"
+
+namespace hlat {
+
+namespace {
+
+constexpr double kSigmas = 6;        // of a sample's standard deviation and mean
+constexpr double kRopeError = 1e-5;  // of a cosine or sine in f32
+constexpr double kBf16Rounding = 2e-3;
+
+struct Moments {
+  double n = 0, sum = 0, squares = 0, ones = 0;
+};
+
+std::map<std::string, Moments> moments_of(const SelfCheckRun& run, CheckModel& model) {
+  nlohmann::json own = nlohmann::json::object();
+  for (const LocalPart& part : local_parts(model.params(), model.device(), updated_tensor)) {
+    if (!part.counted) continue;
+    Moments m{.n = static_cast<double>(part.values.size())};
+    for (const float v : part.values) m.sum += v, m.squares += static_cast<double>(v) * v, m.ones += v == 1.0f;
+    auto& list = own[part.tensor];
+    list.push_back({m.n, m.sum, m.squares, m.ones});
+  }
+  std::map<std::string, Moments> all;
+  for (const auto& of_rank : gather_json(run.world, own))
+    for (const auto& [name, list] : of_rank.items())
+      for (const auto& m : list) {
+        Moments& sum = all[name];
+        sum.n += m[0].get<double>(), sum.sum += m[1].get<double>(), sum.squares += m[2].get<double>(), sum.ones += m[3].get<double>();
+      }
+  return all;
+}
+
+}  // namespace
+
+double declared_std(const ModelConfig& m, const std::string& tensor) {
+  if (tensor.find(".norm") != std::string::npos) return 0;
+  const bool output = tensor.ends_with("attention.output") || tensor.ends_with("mlp.down");
+  return output && m.scaled_init ? m.init_std / std::sqrt(2.0 * static_cast<double>(m.layers)) : m.init_std;
+}
+
+ModelVerdict check_init(const SelfCheckRun& run, CheckModel& model) {
+  std::vector<std::string> wrong;
+  double worst = 0;
+  const auto all = moments_of(run, model);
+  for (const auto& [name, m] : all) {
+    const double declared = declared_std(run.config.model, name);
+    if (declared == 0) {
+      if (m.ones != m.n) wrong.push_back(fmt::format("{}: {} of {} elements are not 1", name, m.n - m.ones, m.n));
+      continue;
+    }
+    const double std = std::sqrt(m.squares / m.n), off = std::abs(std / declared - 1), mean = m.sum / m.n;
+    worst = std::max(worst, off);
+    if (off > kSigmas / std::sqrt(2 * m.n) + kBf16Rounding)
+      wrong.push_back(fmt::format("{}: standard deviation {:.4g}, declared {:.4g}", name, std, declared));
+    else if (std::abs(mean) > kSigmas * declared / std::sqrt(m.n))
+      wrong.push_back(fmt::format("{}: mean {:.3g} with a standard deviation of {:.3g}", name, mean, std));
+  }
+  if (!wrong.empty()) return ModelVerdict::failed(some_of(wrong, 3));
+  return ModelVerdict::ok(fmt::format("{} tensors; standard deviations within {:.1f} % of the declared ones", all.size(), 100 * worst));
+}
+
+// Logits are sums of D products of normalized activations with weights, so their spread is init_std sqrt(D): the mean loss lies above log V
+// by half its square. A tied head knows the input token again, by a logit of at most init_std D.
+LossRange first_losses(const Config& c) {
+  const double log_v = std::log(static_cast<double>(c.model.vocab)), d = static_cast<double>(c.model.hidden);
+  const double spread = c.model.init_std * std::sqrt(d);
+  const double noise = 0.02 + kSigmas * spread / std::sqrt(static_cast<double>(c.train.global_batch * c.train.seq_len));
+  const double above = spread * spread + (c.model.tied ? c.model.init_std * d : 0);
+  return {.low = log_v - noise, .high = log_v + above + noise};
+}
+
+ModelVerdict check_first_loss(const SelfCheckRun& run, double loss) {
+  const LossRange range = first_losses(run.config);
+  const std::string words =
+      fmt::format("{:.4f}, log V is {:.4f} (V {}); {:.3f} to {:.3f} with these initial weights", loss,
+                  std::log(static_cast<double>(run.config.model.vocab)), run.config.model.vocab, range.low, range.high);
+  return loss >= range.low && loss <= range.high ? ModelVerdict::ok(words) : ModelVerdict::failed(words);
+}
+
+ModelVerdict check_rope(const SelfCheckRun& run, CheckModel& model) {
+  const Tensor table = model.executor().rope_table();
+  const std::vector<float> values = download_f32(model.device(), table);
+  const RopeFrequencies frequencies = rope_frequencies(run.config.model);
+  const int64_t width = table.dim(1), half = width / 2;
+  nlohmann::json own = "";
+  for (int64_t e = 0; e < table.numel() && own == ""; ++e) {
+    const int64_t t = e / width, i = e % width;
+    const double angle = static_cast<double>(t) * frequencies.at(i % half, width), right = i < half ? std::cos(angle) : std::sin(angle);
+    const double got = values[static_cast<size_t>(e)];
+    if (!(std::abs(got - right) <= kRopeError))
+      own =
+          fmt::format("{} of pair {} at position {} is {:.5f}, not {:.5f}", i < half ? "the cosine" : "the sine", i % half, t, got, right);
+  }
+  const std::vector<nlohmann::json> all = gather_json(run.world, own);
+  std::map<int, std::vector<int>> stages;  // that are off, with their ranks
+  std::string words;
+  for (int r = 0; r < static_cast<int>(all.size()); ++r)
+    if (all[static_cast<size_t>(r)] != "") {
+      stages[run.coord(r).pp].push_back(r);
+      if (words.empty()) words = all[static_cast<size_t>(r)];
+    }
+  if (stages.empty())
+    return ModelVerdict::ok(fmt::format("the table of {} positions is that of theta {:g} on {}", table.dim(0), run.config.model.rope_theta,
+                                        all.size() == 1 ? "the rank" : fmt::format("all {} ranks", all.size())));
+  std::string where;
+  for (const auto& [stage, ranks] : stages)
+    where += fmt::format("{}pipeline stage {} (ranks {})", where.empty() ? "" : ", ", stage, fmt::join(ranks, ", "));
+  return ModelVerdict::failed(fmt::format("{}: {}", where, words));
+}
+
+ModelVerdict check_leak(CheckModel& model) {
+  const int64_t seq = model.executor().config().train.seq_len;
+  KnownRows rows = model.make_rows();
+  const auto loss = [&](int64_t losses, int64_t from, int64_t to) {
+    rows.losses = losses, rows.others_from = from, rows.others_to = to;
+    return model.step(1, rows, false).loss;
+  };
+  std::vector<std::string> wrong;
+  std::vector<int64_t> tried;
+  for (const int64_t length : {int64_t{1}, seq / 3, seq - 1}) {
+    if (length < 1 || length >= seq || (!tried.empty() && tried.back() == length)) continue;
+    tried.push_back(length);
+    const double before = loss(length, -1, 0), after = loss(length, length, seq), own = loss(length, length - 1, length);
+    if (before != after)
+      wrong.push_back(
+          fmt::format("the loss of positions 0 to {} changes by {:.2g} with the tokens after them", length - 1, after - before));
+    if (before == own) wrong.push_back(fmt::format("the loss of position {} does not change with its own token", length - 1));
+  }
+  if (!wrong.empty()) return ModelVerdict::failed(some_of(wrong));
+  if (tried.empty()) return ModelVerdict::none("a sequence of one token");
+  return ModelVerdict::ok(fmt::format("other tokens from positions {} on: earlier losses have the same bits", fmt::join(tried, ", ")));
+}
+
+}  // namespace hlat

@@ -1,0 +1,172 @@
+// The checks of a model one by one: each tells a model that is wrong in its way from one that is not.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <mutex>
+
+#include "backend/cpu/cpu_backend.h"
+#include "fault/damage.h"
+#include "selfcheck/data_check.h"
+#include "selfcheck/gradient_check.h"
+#include "selfcheck/start_checks.h"
+#include "selfcheck/step_checks.h"
+#include "support/layout_run.h"
+#include "support/temp_dir.h"
+#include "support/thread_comm.h"
+
+namespace hlat {
+namespace {
+
+// What `body` says about a model of the layout on rank 0.
+ModelVerdict on_ranks_of(const Layout& layout, const std::function<ModelVerdict(const SelfCheckRun&, CheckModel&)>& body) {
+  const test::TempDir dir;
+  Config config = layout.config();
+  config.run.dir = dir.path();
+  config.parallel.health_every = 0;
+  ModelVerdict verdict;
+  run_thread_ranks(mesh_shape(config.parallel).ranks(), [&](Comm& world) {
+    CpuBackend backend({.threads = 1, .isa = "auto"});
+    const SelfCheckRun run{
+        .given = config, .config = config, .backend = backend, .world = world, .local_ranks = world.size(), .on_host = {0}};
+    CheckModel model(config, backend, world, world.size(), true);
+    model.start();
+    const ModelVerdict own = body(run, model);
+    if (world.rank() == 0) verdict = own;
+  });
+  return verdict;
+}
+
+Tensor weight_of(CheckModel& model, const std::string& name) {
+  const std::optional<ParamId> id = fault::find_tensor(model.params(), name);
+  return id ? model.params().weight(*id).viewed({model.params().weight(*id).numel()}) : Tensor{};
+}
+
+void expect_failed(const ModelVerdict& verdict, const std::vector<std::string>& words) {
+  EXPECT_EQ(verdict.state, CheckState::failed) << verdict.words;
+  for (const std::string& w : words) EXPECT_NE(verdict.words.find(w), std::string::npos) << verdict.words;
+}
+
+TEST(CheckParts, InitialValuesThatAreNotTheDeclaredOnesAreTold) {
+  for (const char* name : {"layers.2.attention.output", "layers.1.norm2", "embedding"}) {
+    const ModelVerdict verdict = on_ranks_of({.tp = 2}, [&](const SelfCheckRun& run, CheckModel& model) {
+      fault::multiply(model.device(), weight_of(model, name), 1.1);
+      return check_init(run, model);
+    });
+    expect_failed(verdict, {name});
+  }
+}
+
+TEST(CheckParts, DeclaredDeviations) {
+  ModelConfig m = layout_config().model;
+  m.init_std = 0.08;
+  EXPECT_EQ(declared_std(m, "layers.0.norm1"), 0);
+  EXPECT_EQ(declared_std(m, "head.output"), 0.08);
+  EXPECT_DOUBLE_EQ(declared_std(m, "layers.3.mlp.down"), 0.08 / std::sqrt(8.0));
+  m.scaled_init = false;
+  EXPECT_EQ(declared_std(m, "layers.3.mlp.down"), 0.08);
+}
+
+TEST(CheckParts, AFirstLossBelowLogVIsTold) {
+  const Config c = layout_config();
+  const LossRange range = first_losses(c);
+  EXPECT_LT(range.low, std::log(101.0));
+  EXPECT_GT(range.high, std::log(101.0));
+  EXPECT_LT(range.high, 1.5 * std::log(101.0));
+  const ModelVerdict low =
+      on_ranks_of({}, [](const SelfCheckRun& run, CheckModel&) { return check_first_loss(run, 0.8 * std::log(101.0)); });
+  expect_failed(low, {"log V is 4.6151"});
+}
+
+TEST(CheckParts, AReplicaThatIsApartIsTold) {
+  const ModelVerdict verdict = on_ranks_of({.tp = 2, .dp = 2}, [](const SelfCheckRun& run, CheckModel& model) {
+    model.step(1);
+    if (run.rank() == 3) fault::flip_bit(model.device(), weight_of(model, "layers.1.mlp.gate_up"), 5);
+    return check_replicas(run, model, 1);
+  });
+  expect_failed(verdict, {"after 1 steps the weight layers.1.mlp.gate_up differs along dp between rank 1 (tp 1, pp 0, dp 0) and rank 3"});
+}
+
+TEST(CheckParts, ACopyOfASharedWeightThatIsApartIsTold) {
+  const auto shared = [](const Layout& layout, int rank, const std::string& name) {
+    return on_ranks_of(layout, [&](const SelfCheckRun& run, CheckModel& model) {
+      const FirstStep first = take_first_step(model);
+      if (run.rank() == rank) fault::flip_bit(model.device(), weight_of(model, name), 1);
+      return check_shared(run, model, first.start_bits, "");
+    });
+  };
+  EXPECT_EQ(shared({.tp = 2, .pp = 2, .tied = true}, 9, "").state, CheckState::ok);
+  expect_failed(shared({.pp = 2, .tied = true}, 1, "embedding"), {"the weight embedding differs along ends between rank 0"});
+  expect_failed(shared({.tp = 2}, 1, "layers.0.norm1"), {"the weight layers.0.norm1 differs along tp"});
+}
+
+TEST(CheckParts, ASharedWeightThatStandsStillIsTold) {
+  const ModelVerdict verdict = on_ranks_of({.tied = true}, [](const SelfCheckRun& run, CheckModel& model) {
+    return check_shared(run, model, state_hashes(model.params(), model.device()), "");
+  });
+  expect_failed(verdict, {"the weight embedding has not moved"});
+}
+
+TEST(CheckParts, OtherGradientsWithRecomputationAreTold) {
+  const ModelVerdict verdict = on_ranks_of({.dp = 2}, [](const SelfCheckRun& run, CheckModel& model) {
+    FirstStep first = take_first_step(model);
+    if (run.rank() == 1) first.gradient_bits.front().hash ^= 1;
+    return check_recompute(run, first);
+  });
+  expect_failed(verdict, {"train.recompute none and full", "the gradient of"});
+}
+
+TEST(CheckParts, AnUpdateOfAnotherSizeIsTold) {
+  const ModelVerdict verdict = on_ranks_of({.dp = 2, .zero1 = true}, [](const SelfCheckRun& run, CheckModel& model) {
+    FirstStep first = take_first_step(model);
+    for (size_t i = 0; i < first.after.size(); ++i)
+      if (first.after[i].tensor == "layers.0.mlp.down")
+        for (size_t e = 0; e < first.after[i].values.size(); ++e)
+          first.after[i].values[e] = first.before[i].values[e] + 3 * (first.after[i].values[e] - first.before[i].values[e]);
+    return check_updates(run, model, first);
+  });
+  expect_failed(verdict, {"layers.0.mlp.down (3.0"});
+}
+
+TEST(CheckParts, RowsOfRanks) {
+  const auto rows = [](const std::vector<std::array<uint64_t, 3>>& list, int rank) {
+    std::vector<RowHash> all;
+    for (const auto& [step, row, hash] : list)
+      all.push_back({.step = static_cast<int64_t>(step), .row = static_cast<int64_t>(row), .hash = hash, .rank = rank});
+    return all;
+  };
+  const auto one = rows({{1, 0, 7}, {1, 1, 8}, {2, 0, 9}, {2, 1, 10}}, 0);
+  EXPECT_TRUE(repeated_rows(one).empty());
+  auto twice = one;
+  for (const RowHash& r : rows({{1, 0, 7}}, 1)) twice.push_back(r);
+  EXPECT_TRUE(repeated_rows(twice).empty()) << "the last stage reads the rows of the first";
+  EXPECT_EQ(repeated_rows(rows({{1, 0, 7}, {1, 1, 7}, {2, 0, 7}}, 0)).size(), 2u);
+  const ModelVerdict same = on_ranks_of({}, [&](const SelfCheckRun& run, CheckModel&) {
+    EXPECT_EQ(other_rows(run, one, one), "");
+    EXPECT_EQ(other_rows(run, rows({{1, 0, 7}, {2, 0, 8}}, 0), one),
+              "1 of 2 rows are not those that one rank alone reads, the first is row 0 of step 2 on the rank");
+    return ModelVerdict::ok("");
+  });
+}
+
+// Rows of a step: each a function of its number alone, and only the asked tokens are others.
+TEST(CheckParts, KnownRowsChangeWhereTheyAreAskedTo) {
+  const Config c = layout_config();
+  Batch all(4, c.train.seq_len), second(2, c.train.seq_len), changed(4, c.train.seq_len);
+  KnownRows rows(c, 0), from_two(c, 2);
+  rows.read(0, all);
+  from_two.read(0, second);
+  EXPECT_TRUE(std::equal(second.inputs.begin(), second.inputs.end(), all.inputs.begin() + 2 * c.train.seq_len));
+  rows.others_from = 5;
+  rows.losses = 5;
+  rows.read(0, changed);
+  for (int64_t i = 0; i < 4 * c.train.seq_len; ++i) {
+    const auto at = static_cast<size_t>(i);
+    EXPECT_EQ(changed.inputs[at] != all.inputs[at], i % c.train.seq_len >= 5);
+    EXPECT_EQ(changed.targets[at] == -1, i % c.train.seq_len >= 5);
+    EXPECT_LT(changed.inputs[at], c.model.vocab);
+  }
+}
+
+}  // namespace
+}  // namespace hlat

@@ -1,0 +1,188 @@
+// hlat check --model with threads as ranks: healthy models of many shapes and policies pass every check, and each planted bug is found by
+// the check that is for it, which names where it is.
+#include "selfcheck/self_check.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <mutex>
+
+#include "backend/cpu/cpu_backend.h"
+#include "support/layout_run.h"
+#include "support/message_of.h"
+#include "support/temp_dir.h"
+#include "support/thread_comm.h"
+
+namespace hlat {
+namespace {
+
+SelfCheckReport check_model_of(Config config, const std::set<std::string>& only = {}) {
+  const test::TempDir dir;
+  config.run.dir = dir.path("run");
+  SelfCheckReport report;
+  std::mutex mutex;
+  run_thread_ranks(mesh_shape(config.parallel).ranks(), [&](Comm& world) {
+    CpuBackend backend({.threads = 1, .isa = "auto"});
+    std::vector<int> all(static_cast<size_t>(world.size()));
+    for (size_t r = 0; r < all.size(); ++r) all[r] = static_cast<int>(r);
+    const SelfCheckReport own =
+        run_self_checks(config, {.backend = backend, .world = world, .local_ranks = world.size(), .on_host = all}, only);
+    const std::lock_guard lock(mutex);
+    if (world.rank() == 0) report = own;
+  });
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path())) << "nothing is left behind";
+  return report;
+}
+
+// All but the data, whose tokens need a larger vocabulary.
+const std::set<std::string> kWithoutData = {"init",    "loss",     "rope",   "leak",   "gradients",
+                                            "updates", "replicas", "shared", "resume", "recompute"};
+
+std::vector<std::string> failed_in(const SelfCheckReport& report) {
+  std::vector<std::string> names;
+  for (const ModelCheck& c : report.checks)
+    if (c.verdict.state == CheckState::failed) names.push_back(c.name);
+  return names;
+}
+
+class HealthyModel : public ::testing::TestWithParam<Layout> {};
+
+TEST_P(HealthyModel, PassesEveryCheck) {
+  Config c = GetParam().config();
+  c.model.init_std = 0.02;
+  const SelfCheckReport report = check_model_of(c, kWithoutData);
+  EXPECT_TRUE(report.well()) << report.text();
+  EXPECT_EQ(report.checks.size(), kWithoutData.size());
+}
+
+// NOLINTBEGIN(bugprone-*)
+std::vector<Layout> healthy() {
+  using enum PrecisionKind;
+  return {
+      {},
+      {.tied = true},
+      {.kv = 1, .precision = mixed},
+      {.recompute = "selective", .precision = bf16_sr},
+      {.tp = 2, .dp = 2, .zero1 = true},
+      {.tp = 2, .dp = 2, .sp = true, .precision = mixed},
+      {.pp = 2, .tied = true, .precision = mixed_sr},
+      {.tp = 3, .sp = true, .recompute = "every:2", .tied = true},
+      {.tp = 4, .kv = 1, .vocab = 97, .precision = bf16},
+      {.dp = 4, .zero1 = true, .precision = bf16_sr},
+      {.dp = 2, .micro = 2, .precision = bf16},
+      {.pp = 2, .dp = 2, .zero1 = true, .chunks = 2, .recompute = "full", .tied = true},
+      {.pp = 3, .layers = 7},
+      {.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true, .kv = 8, .precision = mixed_sr},
+  };
+}
+// NOLINTEND(bugprone-*)
+
+INSTANTIATE_TEST_SUITE_P(Table, HealthyModel, ::testing::ValuesIn(healthy()),
+                         [](const ::testing::TestParamInfo<Layout>& row) { return row.param.name(); });
+
+// A shrunk copy of a large model, with the embedded data of the run.
+Config large_model() {
+  Config c;
+  c.model = {.preset = {}, .layers = 6, .hidden = 1024, .heads = 16, .kv_heads = 4, .ffn = 2816, .vocab = 32000};
+  c.train.seq_len = 1024;
+  c.train.global_batch = 32;
+  c.train.micro_batch = 2;
+  c.train.precision = PrecisionKind::mixed;
+  c.parallel.dp = 1;
+  return c;
+}
+
+TEST(SelfCheck, AShrunkCopyOfALargeModelIsWell) {
+  for (const auto& [tp, pp, dp] : {std::array{1, 1, 1}, {2, 1, 2}, {1, 2, 1}}) {
+    Config c = large_model();
+    c.parallel.tp = tp, c.parallel.pp = pp, c.parallel.dp = dp;
+    const SelfCheckReport report = check_model_of(c);
+    EXPECT_TRUE(report.well()) << report.text();
+    EXPECT_EQ(report.checks.size(), kModelChecks.size());
+    EXPECT_EQ(report.model.find("a shrunk copy"), 0u) << report.model;
+    EXPECT_EQ(report.json()["checks"].size(), kModelChecks.size());
+  }
+}
+
+struct PlantedBug {
+  const char* fault;
+  Layout layout;
+  std::vector<std::string> checks;  // that fail, all of them
+  std::vector<std::string> words;   // of the first of them
+};
+
+class PlantedModelBug : public ::testing::TestWithParam<PlantedBug> {};
+
+TEST_P(PlantedModelBug, IsFoundAndNamed) {
+  Config c = GetParam().layout.config();
+  c.model.init_std = 0.02;
+  c.fault.inject = GetParam().fault;
+  const SelfCheckReport report = check_model_of(c, kWithoutData);
+  EXPECT_EQ(failed_in(report), GetParam().checks) << report.text();
+  const ModelCheck* found = report.find(GetParam().checks.front());
+  ASSERT_NE(found, nullptr);
+  for (const std::string& words : GetParam().words) EXPECT_NE(found->verdict.words.find(words), std::string::npos) << found->verdict.words;
+  EXPECT_NE(report.text().find("FAILED"), std::string::npos);
+  EXPECT_EQ(report.json()["well"], false);
+}
+
+// NOLINTBEGIN(bugprone-*)
+std::vector<PlantedBug> bugs() {
+  using enum PrecisionKind;
+  return {
+      {"leak", {}, {"leak", "gradients"}, {"changes by", "tokens after them"}},
+      {"leak", {.tp = 2, .dp = 2, .zero1 = true, .precision = mixed}, {"leak", "gradients"}, {"tokens after them"}},
+      {"drop_share rank=1", {.dp = 2}, {"gradients"}, {"the share of rank 1 (tp 0, pp 0, dp 1) counts", "0.00 times"}},
+      {"drop_share rank=2 tensor=layers.1.mlp.down",
+       {.dp = 4, .zero1 = true, .precision = mixed},
+       {"gradients"},
+       {"in the sum over dp the share of rank 2 (tp 0, pp 0, dp 2) counts"}},
+      {"scale_grad rank=1 tensor=layers.0.mlp.down",
+       {.tp = 2},
+       {"gradients"},
+       {"layers.0.mlp.down", "rank 1 (tp 1, pp 0, dp 0) is 2.00 times"}},
+      {"scale_grad rank=2 tensor=layers.2.attention.qkv factor=1.5",
+       {.tp = 2, .dp = 2, .zero1 = true, .precision = mixed},
+       {"gradients"},
+       {"layers.2.attention.qkv", "the share of rank 2 (tp 0, pp 0, dp 1) counts 1."}},
+      {"rope rank=1", {.pp = 2}, {"rope", "gradients"}, {"pipeline stage 1 (ranks 1)"}},
+      {"rope rank=0", {.tp = 2, .pp = 2, .precision = mixed}, {"rope"}, {"pipeline stage 0 (ranks 0, 1)"}},
+      {"bias_correction", {}, {"updates"}, {"0.447 times"}},
+      {"bias_correction", {.dp = 2, .zero1 = true, .precision = bf16_sr}, {"updates"}, {"times what AdamW with bias correction makes"}},
+  };
+}
+// NOLINTEND(bugprone-*)
+
+INSTANTIATE_TEST_SUITE_P(Table, PlantedModelBug, ::testing::ValuesIn(bugs()), [](const auto& row) {
+  std::string name = std::string(row.param.fault).substr(0, std::string(row.param.fault).find(' ')) + "_" + row.param.layout.name();
+  return name;
+});
+
+TEST(SelfCheck, ARepeatedSourceIsFound) {
+  for (const int64_t dp : {1, 2}) {
+    Config c = large_model();
+    c.parallel.dp = dp;
+    c.fault.inject = "repeat";
+    const SelfCheckReport report = check_model_of(c, {"data"});
+    EXPECT_EQ(failed_in(report), std::vector<std::string>{"data"}) << report.text();
+    EXPECT_NE(report.text().find("rows were there before: row 1 of step 1 is row 0 of step 1"), std::string::npos) << report.text();
+  }
+}
+
+TEST(SelfCheck, AFaultOfALaterStepOrOfAnotherKindDoesNotComeAbout) {
+  Config c = Layout{.dp = 2}.config();
+  c.fault.inject = "leak step=50; kill rank=0 step=1; nan rank=1 step=1";
+  EXPECT_TRUE(check_model_of(c, {"leak", "gradients"}).well());
+}
+
+TEST(SelfCheck, WhatCannotBeIsBadInput) {
+  Config c = layout_config();
+  c.fault.inject = "drop_share rank=0";
+  EXPECT_THROW(check_model_of(c, {"leak"}), UsageError);
+  EXPECT_NE(message_of([] { parse_model_checks("leak,lek"); }).find("'lek' is no check of the model"), std::string::npos);
+  EXPECT_THROW(parse_model_checks(""), UsageError);
+}
+
+}  // namespace
+}  // namespace hlat

@@ -1,0 +1,108 @@
+// The shrunk copy keeps what a layout meets, and is small.
+#include "selfcheck/shrunk.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "config/validate.h"
+#include "model/llama.h"
+#include "parallel/partition.h"
+
+namespace hlat {
+namespace {
+
+Config large(int64_t tp, int64_t pp, int64_t dp) {
+  Config c;
+  c.model = {.preset = {}, .layers = 34, .hidden = 4096, .heads = 32, .kv_heads = 8, .ffn = 11009, .vocab = 32003};
+  c.train.seq_len = 4096;
+  c.train.global_batch = 64 * dp;
+  c.train.micro_batch = 4;
+  c.train.precision = PrecisionKind::mixed;
+  c.parallel.tp = tp;
+  c.parallel.pp = pp;
+  c.parallel.dp = dp;
+  return c;
+}
+
+std::vector<bool> larger_pieces(const Config& c) {
+  const auto pieces =
+      partition_layers(c.model.layers, static_cast<int>(c.parallel.pp), static_cast<int>(c.parallel.chunks), c.parallel.cuts);
+  int64_t least = pieces.front().count;
+  for (const Part& p : pieces) least = std::min(least, p.count);
+  std::vector<bool> larger;
+  for (const Part& p : pieces) larger.push_back(p.count > least);
+  return larger;
+}
+
+TEST(Shrunk, KeepsTheLayoutAndItsRemainders) {
+  for (const auto& [tp, pp, dp] : {std::array{1, 1, 1}, {2, 4, 2}, {8, 4, 8}, {3, 2, 1}, {16, 1, 2}, {1, 8, 4}, {7, 5, 3}}) {
+    for (const int64_t kv : {1, 4, 8, 32}) {
+      Config c = large(tp, pp, dp);
+      c.model.kv_heads = kv;
+      c.parallel.sequence = true;
+      const Config s = shrunk(c);
+      EXPECT_EQ(s.parallel.tp, tp);
+      EXPECT_EQ(s.parallel.pp, pp);
+      EXPECT_EQ(s.parallel.dp, dp);
+      EXPECT_TRUE(s.parallel.sequence && s.parallel.zero1);
+      EXPECT_EQ(s.train.precision, c.train.precision);
+      EXPECT_EQ(s.model.heads / s.model.kv(), c.model.heads / kv) << "ratio of heads";
+      EXPECT_EQ(s.model.kv() % tp, kv % tp) << tp << " " << kv;
+      EXPECT_EQ(s.model.kv() < tp, kv < tp);
+      EXPECT_EQ(s.model.vocab % tp, c.model.vocab % tp);
+      EXPECT_EQ(s.model.ffn % tp, c.model.ffn % tp);
+      EXPECT_EQ(s.train.seq_len % tp, c.train.seq_len % tp);
+      EXPECT_EQ(larger_pieces(s), larger_pieces(c));
+      EXPECT_EQ(s.train.global_batch % (s.train.micro_batch * dp), 0);
+      EXPECT_LE(parameter_count(s.model), 8 << 20);
+      EXPECT_NEAR(s.model.init_std * std::sqrt(s.model.hidden), c.model.init_std * std::sqrt(c.model.hidden), 1e-9);
+      const auto wrong = validate(s, {});
+      EXPECT_TRUE(wrong.empty()) << tp << " " << pp << " " << kv;
+    }
+  }
+}
+
+TEST(Shrunk, KeepsUnevenCutsAndChunks) {
+  Config c = large(2, 4, 1);
+  c.parallel.cuts = {8, 17, 26};
+  EXPECT_EQ(larger_pieces(shrunk(c)), larger_pieces(c));
+  EXPECT_EQ(shrunk(c).parallel.cuts, (std::vector<int64_t>{1, 3, 5}));
+  c.parallel.cuts = {};
+  c.parallel.chunks = 3;
+  EXPECT_EQ(shrunk(c).parallel.chunks, 3);
+  EXPECT_EQ(shrunk(c).model.layers, 12 + 34 % 12);
+}
+
+TEST(Shrunk, KeepsPoliciesOfRecomputationAndTies) {
+  Config c = large(1, 1, 2);
+  c.train.recompute = {.kind = RecomputeKind::full, .every = 3};
+  c.model.tied = true;
+  c.model.scaled_init = false;
+  const Config s = shrunk(c);
+  EXPECT_EQ(s.train.recompute, c.train.recompute);
+  EXPECT_EQ(s.model.layers, 4) << "blocks that are recomputed, and some that are not";
+  EXPECT_TRUE(s.model.tied);
+  EXPECT_FALSE(s.model.scaled_init);
+  EXPECT_EQ(s.model.head_dim() % 16, 0);
+}
+
+TEST(Shrunk, ASmallModelStaysAsItIs) {
+  Config c;
+  c.parallel.dp = 1;
+  c.train.precision = PrecisionKind::bf16_sr;
+  ASSERT_TRUE(is_small(c));
+  const Config s = shrunk(c);
+  EXPECT_EQ(s.model, c.model);
+  EXPECT_EQ(s.train.seq_len, c.train.seq_len);
+  EXPECT_EQ(s.train.global_batch, c.train.global_batch);
+}
+
+TEST(Shrunk, AMicroBatchThatIsChosenLaterIsOne) {
+  Config c = large(1, 1, 1);
+  c.train.micro_batch = 0;
+  EXPECT_EQ(shrunk(c).train.micro_batch, 1);
+}
+
+}  // namespace
+}  // namespace hlat
