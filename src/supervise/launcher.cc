@@ -33,7 +33,8 @@ namespace {
 constexpr double kWatched = 10;       // seconds for agents to say that they watch
 constexpr double kFolderMargin = 60;  // for ranks that are out of reach to end: their agent notices, asks, and ends them
 constexpr int kLauncherLetters = 8;
-constexpr int kBadInput = 2;  // the exit code of a program that was given it
+constexpr int64_t kCheckGrace = 1;  // seconds: a check that has failed on one rank has nothing to save on the others
+constexpr int kBadInput = 2;        // the exit code of a program that was given it
 
 std::vector<std::string> names_of(const std::vector<Host>& hosts) {
   std::vector<std::string> names;
@@ -125,9 +126,10 @@ class Launcher {
     const double begin = now_s();
     const std::string job = job_folder(config_.run.dir, name_, 0);
     const Starter starter = starter_of(config_.launch, mesh.hosts, setup_.in_slurm_job);
-    CheckResult result = check_hosts(
-        command_of(words, mesh, starter, {{kFlightVariable, job}}), starter, config_.launch, job, agents_, [this] { return asked(); },
-        read);
+    RankCommand command = command_of(words, mesh, starter, {{kFlightVariable, job}});
+    command.grace_s = kCheckGrace;
+    const auto stop = [this] { return asked(); };
+    CheckResult result = check_hosts(command, starter, config_.launch, job, agents_, stop, read);
     journal_.check(now_s() - begin, result.passed, result.passed ? passed : result.words);
     return result;
   }
