@@ -72,7 +72,7 @@ void tell_results(const StudyArgs& args, const Study& study, const std::vector<P
   const StudyResults results = read_results(study, runs);
   write_results(args.out, results, study.collect);
   print_out(args.json ? json_text(results_json(results), 2) + "\n" : results_table(results, study.collect));
-  for (const RunResult& run : results.runs)
+  for (const RunFigures& run : results.runs)
     if (!run.standing.changes.empty())
       print_err(fmt::format("hlat study: {} is of another config than the study's ({})\n", run.name, run.standing.changes.front().str()));
   print_err(fmt::format("results.json, results.md, loss.svg and grad_norm.svg are in {}\n", args.out));

@@ -45,7 +45,7 @@ std::vector<double> smooth(std::span<const double> values) {
   std::vector<double> out;
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t begin = i < kHalf ? 0 : i - kHalf, end = std::min(values.size(), i + kHalf + 1);
-    out.push_back(median_of({values.begin() + static_cast<std::ptrdiff_t>(begin), values.begin() + static_cast<std::ptrdiff_t>(end)}));
+    out.push_back(curve_median({values.begin() + static_cast<std::ptrdiff_t>(begin), values.begin() + static_cast<std::ptrdiff_t>(end)}));
   }
   return out;
 }
@@ -71,7 +71,7 @@ void read_monitors(const nlohmann::json& line, RunCurve& out) {
 
 }  // namespace
 
-double median_of(std::vector<double> values) {
+double curve_median(std::vector<double> values) {
   if (values.empty()) return kNaN;
   const size_t middle = values.size() / 2;
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle), values.end());
@@ -112,9 +112,9 @@ Growth growth_of(std::span<const double> values) {
     std::vector<double> logs;
     for (size_t i = begin; i < end; ++i) logs.push_back(std::log(last[i]));
     x.push_back(static_cast<double>(begin + end - 1) / 2);
-    y.push_back(median_of(std::move(logs)));
+    y.push_back(curve_median(std::move(logs)));
   }
-  return {1000 * fit_line(x, y, 0).slope, median_of(part(values, 0.9, 1)) / median_of(part(values, 0.45, 0.55))};
+  return {1000 * fit_line(x, y, 0).slope, curve_median(part(values, 0.9, 1)) / curve_median(part(values, 0.45, 0.55))};
 }
 
 std::optional<size_t> divergence(std::span<const double> losses, std::span<const double> norms) {

@@ -22,7 +22,7 @@
 
 namespace hlat {
 
-double median_of(std::vector<double> values);  // NaN for none; the mean of the two in the middle
+double curve_median(std::vector<double> values);  // NaN for none; the mean of the two in the middle
 double final_value(std::span<const double> values);
 double noise_around_curve(std::span<const double> values);  // NaN: less than 20 values
 struct Growth {

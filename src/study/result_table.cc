@@ -19,7 +19,7 @@
 namespace hlat {
 namespace {
 
-std::string shown_figure(const StudyColumn& column, const Spread& s) {
+std::string shown_figure(const StudyColumn& column, const SeedSpread& s) {
   using Shown = StudyColumn::Shown;
   const double value = column.largest ? s.most : s.mean;
   const std::string seeds = s.count > 1 && std::isfinite(s.deviation) ? fmt::format(" ±{:.4f}", s.deviation) : "";
@@ -105,10 +105,10 @@ constexpr size_t kParts = 200;
 
 RowCurve row_curve(const StudyResults& results, const std::string& row, std::vector<double> RunCurve::*values) {
   int64_t last = 0;
-  for (const RunResult& run : results.runs)
+  for (const RunFigures& run : results.runs)
     if (!run.curve.tokens.empty()) last = std::max(last, run.curve.tokens.back());
   std::vector<std::vector<double>> means(kParts);  // by part, of each run
-  for (const RunResult& run : results.runs) {
+  for (const RunFigures& run : results.runs) {
     if (run.row != row) continue;
     std::vector<double> sum(kParts), count(kParts);
     for (size_t i = 0; i < run.curve.tokens.size(); ++i) {
@@ -121,7 +121,7 @@ RowCurve row_curve(const StudyResults& results, const std::string& row, std::vec
   RowCurve out;
   for (size_t p = 0; p < kParts; ++p) {
     if (means[p].empty()) continue;
-    const Spread s = spread_of(means[p]);
+    const SeedSpread s = spread_of(means[p]);
     out.tokens.push_back((static_cast<double>(p) + 0.5) / kParts * static_cast<double>(last));
     out.mean.push_back(s.mean), out.least.push_back(s.least), out.most.push_back(s.most);
   }

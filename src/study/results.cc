@@ -14,7 +14,7 @@ namespace {
 
 using ResultJson = nlohmann::ordered_json;
 
-void put_figure(RunResult& run, const char* key, double value) {
+void put_figure(RunFigures& run, const char* key, double value) {
   if (std::isfinite(value)) run.figures[key] = value;
 }
 
@@ -37,10 +37,10 @@ double unchanged_at_end(const RunCurve& c) {
 
 // Without the first step of the run, which starts libraries.
 double median_behind_first(const std::vector<double>& values) {
-  return median_of(values.size() > 1 ? std::vector<double>(values.begin() + 1, values.end()) : values);
+  return curve_median(values.size() > 1 ? std::vector<double>(values.begin() + 1, values.end()) : values);
 }
 
-void put_curve_figures(RunResult& run) {
+void put_curve_figures(RunFigures& run) {
   const RunCurve& c = run.curve;
   if (c.step.empty()) return;
   if (run.standing.standing == Standing::finished) {
@@ -76,9 +76,9 @@ std::optional<int64_t> told_divergence(const std::filesystem::path& folder) {
   return step;
 }
 
-RunResult read_run_result(const PlannedRun& planned) {
+RunFigures read_run_result(const PlannedRun& planned) {
   const std::filesystem::path folder = planned.config.run.dir;
-  RunResult run{.name = planned.run.name, .row = planned.run.row, .standing = standing_of(planned), .steps = planned.config.train.steps};
+  RunFigures run{.name = planned.run.name, .row = planned.run.row, .standing = standing_of(planned), .steps = planned.config.train.steps};
   run.curve = read_curve(folder / "metrics.jsonl");
   put_curve_figures(run);
   run.alarms = read_alarms(folder / "events.jsonl");
@@ -105,9 +105,9 @@ double noise_against(const RunCurve& run, const RunCurve& base) {
 void compare_with_baseline(RowResult& row, const StudyResults& all) {
   const auto base = std::find_if(all.rows.begin(), all.rows.end(), [&](const RowResult& r) { return r.name == row.baseline; });
   if (base == all.rows.end() || !base->figures.contains("final_loss") || !row.figures.contains("final_loss")) return;
-  const Spread &own = row.figures["final_loss"], &other = base->figures.at("final_loss");
+  const SeedSpread &own = row.figures["final_loss"], &other = base->figures.at("final_loss");
   row.gap = own.mean - other.mean;
-  const auto squares = [](const Spread& s) { return s.count > 1 ? static_cast<double>(s.count - 1) * s.deviation * s.deviation : 0.0; };
+  const auto squares = [](const SeedSpread& s) { return s.count > 1 ? static_cast<double>(s.count - 1) * s.deviation * s.deviation : 0.0; };
   const size_t freedom = own.count + other.count - 2;
   if (freedom == 0) return;
   const double pooled = std::sqrt((squares(own) + squares(other)) / static_cast<double>(freedom));
@@ -129,7 +129,7 @@ ResultJson row_json(const RowResult& row) {
   return j;
 }
 
-ResultJson run_json(const RunResult& run) {
+ResultJson run_json(const RunFigures& run) {
   ResultJson j{{"name", run.name},          {"row", run.row},      {"state", name_of(run.standing.standing)},
                {"step", run.standing.step}, {"steps", run.steps},  {"reason", run.standing.reason},
                {"figures", run.figures},    {"alarms", run.alarms}};
@@ -168,8 +168,8 @@ std::vector<std::string_view> collectable_columns() {
   return keys;
 }
 
-Spread spread_of(const std::vector<double>& values) {
-  Spread s{.count = values.size(), .mean = mean_of(values), .deviation = std::numeric_limits<double>::quiet_NaN()};
+SeedSpread spread_of(const std::vector<double>& values) {
+  SeedSpread s{.count = values.size(), .mean = mean_of(values), .deviation = std::numeric_limits<double>::quiet_NaN()};
   if (values.empty()) return s;
   s.least = *std::min_element(values.begin(), values.end());
   s.most = *std::max_element(values.begin(), values.end());
@@ -184,7 +184,7 @@ StudyResults read_results(const Study& study, const std::vector<PlannedRun>& pla
   StudyResults all{.study = study.name, .baseline = study.baseline};
   for (const PlannedRun& p : planned) all.runs.push_back(read_run_result(p));
   for (size_t i = 0; i < planned.size(); ++i) {
-    RunResult& run = all.runs[i];
+    RunFigures& run = all.runs[i];
     const std::string base = baseline_row(study, planned[i].run);
     for (size_t k = 0; k < planned.size() && !base.empty() && base != run.row; ++k) {
       bool same_seed = all.runs[k].row == base;
@@ -207,7 +207,7 @@ StudyResults read_results(const Study& study, const std::vector<PlannedRun>& pla
   for (RowResult& row : all.rows)
     for (const StudyColumn& column : study_columns()) {
       std::vector<double> values;
-      for (const RunResult& run : all.runs)
+      for (const RunFigures& run : all.runs)
         if (run.row == row.name && is_result(run.standing.standing) && run.figures.contains(std::string(column.key)))
           values.push_back(run.figures.at(std::string(column.key)));
       if (!values.empty()) row.figures[std::string(column.key)] = spread_of(values);
@@ -222,7 +222,7 @@ nlohmann::ordered_json results_json(const StudyResults& results) {
   j["rows"] = ResultJson::array();
   for (const RowResult& row : results.rows) j["rows"].push_back(row_json(row));
   j["runs"] = ResultJson::array();
-  for (const RunResult& run : results.runs) j["runs"].push_back(run_json(run));
+  for (const RunFigures& run : results.runs) j["runs"].push_back(run_json(run));
   return j;
 }
 

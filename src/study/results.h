@@ -27,7 +27,7 @@ struct StudyColumn {
 const std::vector<StudyColumn>& study_columns();      // in the order of the table
 std::vector<std::string_view> collectable_columns();  // these, and those that tables make of several runs
 
-struct RunResult {
+struct RunFigures {
   std::string name, row;
   RunStanding standing;
   int64_t steps = 0;                           // that it is to have; 0: not known
@@ -38,17 +38,17 @@ struct RunResult {
 };
 
 // Mean and sample standard deviation over the runs that have a figure.
-struct Spread {
+struct SeedSpread {
   size_t count = 0;
   double mean = 0, deviation = 0, least = 0, most = 0;  // deviation: NaN for one run
 };
-Spread spread_of(const std::vector<double>& values);
+SeedSpread spread_of(const std::vector<double>& values);
 
 struct RowResult {
   std::string name, baseline;                      // baseline: the row that it is compared with; empty: none
   std::map<std::string, std::string> points = {};  // by axis, without seeds
   size_t runs = 0, ended = 0;
-  std::map<std::string, Spread> figures = {};
+  std::map<std::string, SeedSpread> figures = {};
   // Of the final loss against that of the baseline: the difference of the means, in nats and in units of the pooled deviation over seeds of
   // both rows. Not known with one run each.
   std::optional<double> gap = {}, gap_spreads = {};
@@ -58,7 +58,7 @@ struct RowResult {
 
 struct StudyResults {
   std::string study, baseline;
-  std::vector<RunResult> runs = {};
+  std::vector<RunFigures> runs = {};
   std::vector<RowResult> rows = {};
 };
 

@@ -27,9 +27,9 @@ std::vector<double> falling(size_t steps, double noise, uint64_t seed = 1) {
 std::optional<size_t> diverged(const std::vector<double>& losses) { return divergence(losses, std::vector<double>(losses.size(), 1.0)); }
 
 TEST(Curve, MediansAndFinalValues) {
-  EXPECT_EQ(median_of({3, 1, 2}), 2);
-  EXPECT_EQ(median_of({4, 1, 2, 3}), 2.5);
-  EXPECT_TRUE(std::isnan(median_of({})));
+  EXPECT_EQ(curve_median({3, 1, 2}), 2);
+  EXPECT_EQ(curve_median({4, 1, 2, 3}), 2.5);
+  EXPECT_TRUE(std::isnan(curve_median({})));
   std::vector<double> values(10'000, 5.0);
   for (size_t i = 9'900; i < values.size(); ++i) values[i] = 2;
   EXPECT_EQ(final_value(values), 2) << "5 % would be 500, the most is 100";

@@ -66,7 +66,7 @@ TEST_F(StudyResult, RowsHaveMeanSpreadAndGap) {
   const StudyResults all = read_results(study_, runs_);
   ASSERT_EQ(all.rows.size(), 2u);
   const RowResult& base = row(all, "lr=1e-3");
-  const Spread& loss = base.figures.at("final_loss");
+  const SeedSpread& loss = base.figures.at("final_loss");
   EXPECT_NEAR(loss.mean, 3.1, 1e-12);
   EXPECT_NEAR(loss.deviation, std::sqrt(0.02), 1e-12);
   EXPECT_FALSE(base.gap) << "the baseline is not compared with itself";
