@@ -127,6 +127,7 @@ class TwoSources : public RandomRows {
 TEST(Monitors, TellLossesBySourceAndPosition) {
   Config c = tiny_config();
   c.monitor.every = 1;
+  c.optim.lr = 5e-3;
   c.data.sources = {{.name = "web", .path = "a"}, {.name = "code", .path = "b"}, {.name = "none", .path = "c"}};
   RealRun run(c);
   TwoSources rows(c);
