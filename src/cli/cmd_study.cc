@@ -126,7 +126,6 @@ void add_study_command(CLI::App& app) {
   command->add_option("--out", args->out, "folder of the runs and results; default: runs/studies/NAME")->type_name("FOLDER");
   command->add_option("--set", args->set, "a key for all runs, such as data.tokenizer=FILE; it wins over the study")
       ->type_name("SECTION.KEY=VALUE")
-      ->expected(1)
       ->allow_extra_args(false);
   command->add_option("--only", args->only, "runs, rows or points by name, with commas between them")
       ->delimiter(',')

@@ -41,18 +41,27 @@ class StudyRunner {
       }
       if (asked && end_.signal != 0 && world_.asked_twice())
         for (LiveRun& live : live_) live.process->end();
-      while (!asked && !queue_.empty() && live_.size() < static_cast<size_t>(options_.at_once) && may_start()) start_next();
+      while (!asked && !queue_.empty() && live_.size() < static_cast<size_t>(options_.at_once) && may_start())
+        if (!start_next()) break;
       const bool held = asked || queue_.empty() || !may_start();
       if (live_.empty() && held) break;
       look_at_all(asked);
       show();
-      if (!live_.empty()) world_.pause();
+      world_.pause();
     }
     end_.left += queue_.size();
     return end_;
   }
 
  private:
+  static constexpr double kPatience = 120;  // seconds
+
+  struct Waiting {
+    const PlannedRun* plan;
+    bool fresh;
+    bool elsewhere;  // another process worked on it
+  };
+
   // What is there already counts; what contradicts the study is refused or started anew.
   void sort_runs() {
     std::vector<std::string> problems;
@@ -64,12 +73,10 @@ class StudyRunner {
         for (const KeyChange& c : found.changes) keys.push_back(c.str());
         problems.push_back(fmt::format("{}: its folder has a run ({}) of another config: {}", run.run.name, name_of(found.standing),
                                        fmt::join(keys, ", ")));
-      } else if (found.standing == Standing::running) {
-        problems.push_back(fmt::format("{}: another process works on {}", run.run.name, run.config.run.dir));
       } else if (is_result(found.standing) && !other) {
         ++(found.standing == Standing::finished ? end_.finished : end_.numbers);
       } else {
-        queue_.push_back({&run, other});
+        queue_.push_back({&run, other, found.standing == Standing::running});
       }
     }
     if (problems.empty()) return;
@@ -85,14 +92,39 @@ class StudyRunner {
 
   bool may_start() const { return options_.limit_s <= 0 || world_.now() - begin_ < options_.limit_s; }
 
-  void start_next() {
-    const auto [plan, fresh] = queue_.front();
-    queue_.pop_front();
-    const int64_t step = last_recorded_step(std::filesystem::path(plan->config.run.dir) / "metrics.jsonl").value_or(0);
+  // The first of the queue that no other process works on. False: there is none now.
+  bool start_next() {
+    for (size_t i = queue_.size(); i > 0 && !queue_.empty(); --i) {
+      const Waiting next = queue_.front();
+      queue_.pop_front();
+      if (!next.elsewhere || is_free(next)) return start(*next.plan, next.fresh), true;
+    }
+    return false;
+  }
+
+  // Of a run that another process worked on: whether it is to be started now. That of a study that was killed ends soon after it.
+  bool is_free(const Waiting& next) {
+    const RunStanding found = standing_of(*next.plan);
+    if (found.standing == Standing::running && world_.now() - begin_ < kPatience) {
+      queue_.push_back(next);
+      return false;
+    }
+    if (found.standing == Standing::running) {
+      ++end_.failed;
+      world_.say(fmt::format("{}: another process works on {}", next.plan->run.name, next.plan->config.run.dir));
+      return false;
+    }
+    if (!is_result(found.standing) || next.fresh) return true;
+    ++(found.standing == Standing::finished ? end_.finished : end_.numbers);
+    return false;
+  }
+
+  void start(const PlannedRun& run, bool fresh) {
+    const int64_t step = last_recorded_step(std::filesystem::path(run.config.run.dir) / "metrics.jsonl").value_or(0);
     const bool goes_on = step > 0 && !fresh;
-    live_.push_back({.plan = plan, .process = world_.start(*plan, fresh), .started = world_.now()});
-    world_.say(fmt::format("{} {}{}", plan->run.name, goes_on ? fmt::format("goes on, step {} was recorded", step) : "starts",
-                           plan->ranks > 1 ? fmt::format(" on {} ranks", plan->ranks) : ""));
+    live_.push_back({.plan = &run, .process = world_.start(run, fresh), .started = world_.now()});
+    world_.say(fmt::format("{} {}{}", run.run.name, goes_on ? fmt::format("goes on, step {} was recorded", step) : "starts",
+                           run.ranks > 1 ? fmt::format(" on {} ranks", run.ranks) : ""));
   }
 
   void look_at_all(bool asked) {
@@ -151,10 +183,6 @@ class StudyRunner {
     return s;
   }
 
-  struct Waiting {
-    const PlannedRun* plan;
-    bool fresh;
-  };
   const std::vector<PlannedRun>& runs_;
   const StudyOptions& options_;
   const StudyWorld& world_;

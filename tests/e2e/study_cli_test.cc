@@ -87,6 +87,9 @@ TEST_F(StudyCli, AStudyThatWasKilledGoesOnAndEndsAsOneThatWasNot) {
   ASSERT_TRUE(wait_for_lines(dir_.path("parts/fp32+seed=1/metrics.jsonl"), 8));
   kill(study, SIGKILL);
   waitpid(study, &status, 0);
+  const auto still_runs = [&] { return run_binary(args("parts", {"--list"})).out.find("running") != std::string::npos; };
+  for (int i = 0; i < 100 && still_runs(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  ASSERT_FALSE(still_runs()) << "a run ends with its study";
   study = start(args("parts"));
   ASSERT_TRUE(wait_for_lines(dir_.path("parts/bf16_sr+seed=1/metrics.jsonl"), 8)) << slurp(dir_.path("err"));
   kill(study, SIGINT);
@@ -129,7 +132,7 @@ TEST_F(StudyCli, DivergenceIsAResultAndOtherFailuresAreTold) {
 set: {train.steps: 20, train.global_batch: 4, train.micro_batch: 4, train.seq_len: 32, optim.warmup: 0, device.backend: cpu, device.threads: 1,
       run.sample_lines: 0, checkpoint.at_end: false, optim.clip: 0}
 runs:
-  - {name: wild, set: {optim.lr: 1e30}}
+  - {name: wild, set: {optim.lr: 100}}
   - {name: lost, set: {data.tokenizer: none.json, 'data.sources[0].path': none.txt}}
   - {name: sound, set: {optim.lr: 1e-3}}
 )");

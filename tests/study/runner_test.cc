@@ -6,9 +6,12 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <optional>
 
 #include "config/print.h"
+#include "record/folder_lease.h"
 #include "study/study_view.h"
 #include "support/message_of.h"
 #include "support/temp_dir.h"
@@ -68,7 +71,10 @@ class StudyRunning : public testing::Test {
       return std::make_unique<Made>(this, p, codes.contains(p.run.name) ? codes[p.run.name] : 0, time + 10);
     };
     world.now = [&] { return time; };
-    world.pause = [&] { time += 1; };
+    world.pause = [&] {
+      time += 1;
+      if (on_pause) on_pause();
+    };
     world.asked = [&] { return signal_at > 0 && time >= signal_at ? SIGINT : 0; };
     world.asked_twice = [] { return false; };
     world.say = [&](const std::string& text) { said += text + "\n"; };
@@ -81,6 +87,7 @@ class StudyRunning : public testing::Test {
   std::vector<std::string> started;
   std::string said;
   double time = 0, signal_at = 0;
+  std::function<void()> on_pause;
   int live = 0, most_live = 0;
 };
 
@@ -140,6 +147,26 @@ TEST_F(StudyRunning, ALimitStartsNothingMoreAndAStopEndsRuns) {
   EXPECT_EQ(stopped.finished, 1u);
   EXPECT_EQ(stopped.left, 1u);
   EXPECT_EQ(stopped.signal, 0);
+}
+
+TEST_F(StudyRunning, ARunOfAnotherProcessIsWaitedForAndNotForEver) {
+  const std::vector<PlannedRun> runs = {plan("held"), plan("b")};
+  fs::create_directories(runs[0].config.run.dir);
+  std::ofstream(fs::path(runs[0].config.run.dir) / "events.jsonl")
+      << "{\"time\":\"2026-11-16T04:45:27.000Z\",\"kind\":\"start\",\"step\":0,\"reason\":\"\",\"exit_code\":null}\n";
+  std::optional<FolderLease> lease;
+  lease.emplace(runs[0].config.run.dir, 60.0);
+  const StudyEnd never = run(runs);
+  EXPECT_EQ(started, Names{"b"});
+  EXPECT_EQ(never.failed, 1u);
+  EXPECT_NE(said.find("held: another process works on"), std::string::npos) << said;
+  started.clear();
+  time = 0;
+  on_pause = [&] {
+    if (time > 30) lease.reset();
+  };
+  EXPECT_EQ(run(runs).finished, 2u);
+  EXPECT_EQ(started, Names{"held"});
 }
 
 TEST_F(StudyRunning, AFolderOfAnotherConfigIsRefusedOrSetAside) {
