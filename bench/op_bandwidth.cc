@@ -126,7 +126,7 @@ void update(Table& t, const char* name, int64_t n, DType moment, DType grad, boo
                              .scale = t.random(f32, {1}),
                              .step = t.upload(DType::f64, {kAdamwStep}, &values),
                              .weight_sq = t.empty(DType::f64, {1})};
-  const AdamwItem item{tensors, {.weight_decay = 0.1f, .rounding = rounding, .seed = 1, .stream = 2}};
+  const AdamwItem item{tensors, {.weight_decay = 0.1f, .round_weights = rounding, .round_moments = rounding, .seed = 1, .stream = 2}};
   t.row(name, [&](Ops& o) { o.adamw({&item, 1}); });
 }
 
