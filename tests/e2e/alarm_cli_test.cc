@@ -13,7 +13,7 @@
 namespace hlat::test {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
 class AlarmRun : public testing::Test {
@@ -30,11 +30,11 @@ class AlarmRun : public testing::Test {
     args.insert(args.end(), more.begin(), more.end());
     return run_binary(args);
   }
-  std::vector<json> events(const std::string& run, const std::string& kind) const {
-    std::vector<json> found;
+  std::vector<Json> events(const std::string& run, const std::string& kind) const {
+    std::vector<Json> found;
     std::ifstream in(dir_.path(run + "/events.jsonl"));
     for (std::string line; std::getline(in, line);)
-      if (json e = json::parse(line); e["kind"] == kind) found.push_back(std::move(e));
+      if (Json e = Json::parse(line); e["kind"] == kind) found.push_back(std::move(e));
     return found;
   }
   TempDir dir_;
@@ -44,7 +44,7 @@ TEST_F(AlarmRun, ASpikeIsToldOnceWithItsDocuments) {
   const RunResult run = train("told", {"fault.inject=spike step=40; spike step=42"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(events("told", "spike").size(), 2u);
-  const std::vector<json> alarms = events("told", "alarm");
+  const std::vector<Json> alarms = events("told", "alarm");
   ASSERT_EQ(alarms.size(), 1u) << "one for both";
   EXPECT_EQ(alarms[0]["rule"], "spike");
   EXPECT_EQ(alarms[0]["step"], 40);

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "support/paths.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
 

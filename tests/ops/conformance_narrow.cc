@@ -11,7 +11,7 @@
 namespace hlat {
 namespace {
 
-constexpr double kEps = 1e-5;
+constexpr double kNarrowEps = 1e-5;
 
 Tolerance steps(double bf16_units, std::vector<double> magnitude = {}) {
   return {.units = 16, .magnitude = std::move(magnitude), .bf16_units = bf16_units};
@@ -40,7 +40,7 @@ void narrow_softmax(Lab& lab, int64_t seq, double std, bool alias) {
 void narrow_rmsnorm(Lab& lab, int64_t n, int64_t d, bool alias, bool accumulate) {
   const Twin x = lab.input({n, d}, "x"), w = lab.input({d}, "w"), dy = lab.input({n, d}, "dy"), y = lab.output({n, d}),
              rstd = lab.stat({n});
-  lab.run([&](Ops& ops, const View& at) { ops.narrow_rmsnorm(at(y), at(rstd), at(x), at(w), kEps); });
+  lab.run([&](Ops& ops, const View& at) { ops.narrow_rmsnorm(at(y), at(rstd), at(x), at(w), kNarrowEps); });
   lab.expect("rstd", rstd, steps(5));
   lab.expect("y", y, steps(7));
   const Twin given = lab.rounded(DType::bf16, rstd), r = lab.rounded(DType::f32, given);
