@@ -183,6 +183,7 @@ Config unlike_defaults() {
   c.train.steps = (c.train.tokens - 1) / (c.train.global_batch * c.train.seq_len) + 1;
   // And one says where it starts.
   c.checkpoint.init_from = "";
+  c.loss.alarms = "leak,drift";
   return c;
 }
 

@@ -40,7 +40,7 @@ TEST(PlanCli, AGpuIsPlannedWithItsScratch) {
     Words words = one;
     words.insert(words.end(), where.begin(), where.end());
     const json j = json::parse(planned(words).out);
-    EXPECT_EQ(j["bytes"]["total"], 138929649920) << where[1];
+    EXPECT_EQ(j["bytes"]["total"], 138929696256) << where[1];
     EXPECT_EQ(j["bytes"]["temp"], 337641472) << where[1];
   }
 }
