@@ -37,7 +37,8 @@ TEST(ConfigMessages, OneLineEach) {
       {"steps: 5\n", "FILE:1: steps: unknown section; did you mean the key steps in section train?"},
       {"train.steps: 5\n", "FILE:1: train.steps: unknown section; did you mean the key steps in section train?"},
       {"qqqqqqq: 5\n",
-       "FILE:1: qqqqqqq: unknown section; there are run, model, train, precision, parallel, optim, data, checkpoint, eval, loss, monitor, launch, fault, "
+       "FILE:1: qqqqqqq: unknown section; there are run, model, train, precision, parallel, optim, data, checkpoint, eval, loss, monitor, "
+       "launch, fault, "
        "device"},
       {"model: 7\n", "FILE:1: model = 7: must be a section of `key: value` lines"},
       {"model: [1, 2]\n", "FILE:1: model = (a list): must be a section of `key: value` lines"},
@@ -334,16 +335,16 @@ TEST(ConfigMessages, AllAtOnceInTheOrderOfTheFile) {
       "  heads: 13\n"
       "  layers: 0\n"
       "extra: 1\n";
-  EXPECT_EQ(
-      problems(yaml, {"optim.lr=fast", "run.sed=1"}),
-      "FILE:2: train.stepz = 5: unknown key; did you mean train.steps?\n"
-      "FILE:3: train.seq_len = long: must be an integer from 1 to 16777216\n"
-      "FILE:4: train.micro_batch = 3: must divide train.global_batch (8)\n"
-      "FILE:6: model.heads = 13: must divide model.hidden (128)\n"
-      "FILE:7: model.layers = 0: must be an integer from 1 to 65536\n"
-      "FILE:8: extra: unknown section; there are run, model, train, precision, parallel, optim, data, checkpoint, eval, loss, monitor, launch, fault, device\n"
-      "command line: optim.lr = fast: must be a number above 0 and at most 100\n"
-      "command line: run.sed = 1: unknown key; did you mean run.seed?");
+  EXPECT_EQ(problems(yaml, {"optim.lr=fast", "run.sed=1"}),
+            "FILE:2: train.stepz = 5: unknown key; did you mean train.steps?\n"
+            "FILE:3: train.seq_len = long: must be an integer from 1 to 16777216\n"
+            "FILE:4: train.micro_batch = 3: must divide train.global_batch (8)\n"
+            "FILE:6: model.heads = 13: must divide model.hidden (128)\n"
+            "FILE:7: model.layers = 0: must be an integer from 1 to 65536\n"
+            "FILE:8: extra: unknown section; there are run, model, train, precision, parallel, optim, data, checkpoint, eval, loss, "
+            "monitor, launch, fault, device\n"
+            "command line: optim.lr = fast: must be a number above 0 and at most 100\n"
+            "command line: run.sed = 1: unknown key; did you mean run.seed?");
 }
 
 TEST(ConfigMessages, ARefusedValueCausesNoSecondMessage) {
