@@ -98,9 +98,9 @@ class Executor {
   PipelineLinks links_;
   std::map<std::pair<int, int>, Flight> flights_;  // by chunk and slot
   const Watch* watch_ = nullptr;
-  Tensor rope_;                                    // (T, E)
-  Tensor loss_sum_;                                // (1) f64
-  int64_t step_ = 0;                               // under way, 0: none
+  Tensor rope_;       // (T, E)
+  Tensor loss_sum_;   // (1) f64
+  int64_t step_ = 0;  // under way, 0: none
 };
 
 }  // namespace hlat

@@ -6,7 +6,8 @@ namespace hlat {
 namespace {
 
 TEST(FailureWord, ComesBackAsItWasWritten) {
-  for (const FailureKind kind : {FailureKind::non_finite, FailureKind::spike, FailureKind::health, FailureKind::alarm, FailureKind::skips}) {
+  for (const FailureKind kind :
+       {FailureKind::non_finite, FailureKind::spike, FailureKind::health, FailureKind::alarm, FailureKind::skips}) {
     const FailureWord word{kind, 1234567890123};
     EXPECT_EQ(parse_failure(format_failure(word, "the loss is off")), word);
     EXPECT_EQ(parse_failure(format_failure(word, "")), word);

@@ -20,7 +20,9 @@ TEST(CliMessages, WrongWordsGetTheNearestRightOne) {
   const std::vector<Case> cases = {
       {{"trian"}, "hlat: there is no command trian; did you mean train?"},
       {{"help"}, "hlat: there is no command help; run hlat --help"},
-      {{"serve"}, "hlat: there is no command serve; there are train, plan, bench, config, data, ckpt, eval, generate, runs, report, launch, check, study"},
+      {{"serve"},
+       "hlat: there is no command serve; there are train, plan, bench, config, data, ckpt, eval, generate, runs, report, launch, check, "
+       "study"},
       {{"bench", "stpe"}, "hlat bench: there is no command stpe; did you mean step?"},
       {{"data", "inspcet", "--config", nano_config()}, "hlat data: there is no command inspcet; did you mean inspect?"},
       {{"train", "--confg", nano_config()}, "hlat train: there is no option --confg; did you mean --config?"},

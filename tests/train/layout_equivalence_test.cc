@@ -193,8 +193,7 @@ std::vector<Layout> table() {
   add(mixed, {.tp = 2, .dp = 2, .kv = 4}, {{&P::softmax, "bf16"}});
   add(mixed, {.tp = 2, .pp = 2, .sp = true}, {{&P::norms, "bf16"}, {&P::loss, "bf16"}});
   // Noise is the same in every layout, but bf16 partial products of tp are rounded before they are summed: other values, other noise.
-  add(bf16_sr, {.dp = 4, .zero1 = true, .recompute = "full"},
-      {{&P::round_activations, "stochastic"}, {&P::round_sums, "stochastic"}});
+  add(bf16_sr, {.dp = 4, .zero1 = true, .recompute = "full"}, {{&P::round_activations, "stochastic"}, {&P::round_sums, "stochastic"}});
   add(mixed, {.tp = 4, .pp = 2, .tied = true}, {{&P::round_activations, "stochastic"}, {&P::tp_sums, "f32"}});
   return t;
 }

@@ -203,8 +203,8 @@ __global__ void __launch_bounds__(kBlock) adamw_kernel(const __grid_constant__ A
     if (Vectors && e + N <= a.n)
       squares += update<W, M, G, N, Vectors, NoisyWeights, NoisyMoments, Measured>(args, a, s, e, N, change);
     else
-      squares += update<W, M, G, N, false, NoisyWeights, NoisyMoments, Measured>(
-          args, a, s, e, a.n - e < N ? static_cast<int>(a.n - e) : N, change);
+      squares += update<W, M, G, N, false, NoisyWeights, NoisyMoments, Measured>(args, a, s, e, a.n - e < N ? static_cast<int>(a.n - e) : N,
+                                                                                 change);
   }
   const double total = block_sum(squares, shared);
   if (threadIdx.x == 0) args.parts[blockIdx.x] = total;
