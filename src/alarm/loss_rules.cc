@@ -26,7 +26,7 @@ constexpr double kGap = 0.03, kProbeNoise = 5;
 
 // Later parts of a sequence have more to go by. 16 measurements, since a part of a small batch has few tokens.
 constexpr size_t kPositionLooks = 16;
-constexpr double kWorsePosition = 0.25, kPositionErrors = 4;
+constexpr double kWorsePosition = 0.15, kPositionErrors = 4;
 
 double mean(const double* first, const double* last) { return std::accumulate(first, last, 0.0) / static_cast<double>(last - first); }
 
