@@ -73,7 +73,7 @@ class TextCanvas {
   std::string row(int r, bool letters) const {
     std::string text;
     for (int c = 0; c < columns_; ++c) {
-      const size_t at = static_cast<size_t>(r * columns_ + c);
+      const size_t at = static_cast<size_t>(r) * static_cast<size_t>(columns_) + static_cast<size_t>(c);
       if (owner_[at] < 0) {
         text += ' ';
         continue;
@@ -97,7 +97,7 @@ class TextCanvas {
   void dot(int x, int y, int owner) {
     constexpr std::array<std::array<unsigned char, 2>, 4> kBits = {{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
     const int dx = style_.braille ? 2 : 1, dy = style_.braille ? 4 : 1;
-    const size_t at = static_cast<size_t>(y / dy * columns_ + x / dx);
+    const size_t at = static_cast<size_t>(y / dy) * static_cast<size_t>(columns_) + static_cast<size_t>(x / dx);
     dots_[at] = static_cast<unsigned char>(dots_[at] | kBits[static_cast<size_t>(y % dy)][static_cast<size_t>(x % dx)]);
     owner_[at] = owner;
   }
@@ -131,7 +131,7 @@ std::string text_plot(const std::string& title, const std::vector<TextCurve>& gi
   const TextFrame frame = frame_of(curves);
   TextCanvas canvas(own, columns);
   for (size_t i = 0; i < curves.size(); ++i)
-    canvas.draw(thinned(curves[i].curve, static_cast<size_t>(8 * columns)), frame, static_cast<int>(i));
+    canvas.draw(thinned(curves[i].curve, size_t{8} * static_cast<size_t>(columns)), frame, static_cast<int>(i));
   std::string text = title + (frame.logarithmic ? " (log)" : "") + "\n";
   for (int r = 0; r < own.height; ++r) {
     const bool labelled = r == 0 || r == own.height - 1 || r == own.height / 2;

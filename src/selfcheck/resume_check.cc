@@ -51,7 +51,8 @@ ModelVerdict check_resume(const SelfCheckRun& run, CheckModel& model, int64_t do
   StepResult straight;
   const std::string problem = save_and_step(run, model, done, straight);
   for (const auto& of_rank : gather_json(run.world, problem))
-    if (of_rank != "") return ModelVerdict::failed("the checkpoint was not saved: " + of_rank.get<std::string>());
+    if (const auto words = of_rank.get<std::string>(); !words.empty())
+      return ModelVerdict::failed("the checkpoint was not saved: " + words);
   const std::vector<StateHash> right = state_hashes(model.params(), model.device());
   for (const Bucket& b : model.params().buckets())
     for (const Tensor& t : {b.weight, b.grad, b.m, b.v, b.master})

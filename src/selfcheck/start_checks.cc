@@ -90,8 +90,8 @@ ModelVerdict check_rope(const SelfCheckRun& run, CheckModel& model) {
   const std::vector<float> values = download_f32(model.device(), table);
   const RopeFrequencies frequencies = rope_frequencies(run.config.model);
   const int64_t width = table.dim(1), half = width / 2;
-  nlohmann::json own = "";
-  for (int64_t e = 0; e < table.numel() && own == ""; ++e) {
+  std::string own;
+  for (int64_t e = 0; e < table.numel() && own.empty(); ++e) {
     const int64_t t = e / width, i = e % width;
     const double angle = static_cast<double>(t) * frequencies.at(i % half, width), right = i < half ? std::cos(angle) : std::sin(angle);
     const double got = values[static_cast<size_t>(e)];
@@ -103,9 +103,9 @@ ModelVerdict check_rope(const SelfCheckRun& run, CheckModel& model) {
   std::map<int, std::vector<int>> stages;  // that are off, with their ranks
   std::string words;
   for (int r = 0; r < static_cast<int>(all.size()); ++r)
-    if (all[static_cast<size_t>(r)] != "") {
+    if (const auto told = all[static_cast<size_t>(r)].get<std::string>(); !told.empty()) {
       stages[run.coord(r).pp].push_back(r);
-      if (words.empty()) words = all[static_cast<size_t>(r)];
+      if (words.empty()) words = told;
     }
   if (stages.empty())
     return ModelVerdict::ok(fmt::format("the table of {} positions is that of theta {:g} on {}", table.dim(0), run.config.model.rope_theta,

@@ -116,7 +116,7 @@ bool TrainStep::run_graphs(BatchSource* source, StepResult& result) {
   for (int micro = 0; micro < static_cast<int>(micros_); ++micro) {
     const GradientSums sums{.accumulate = micro > 0};
     const Action a{.kind = ActionKind::forward, .micro = micro};
-    std::unique_ptr<Recording>& graph = graphs_[static_cast<size_t>((micro > 0 ? 1 : 0) + (watched_ > 0 ? 2 : 0))];
+    std::unique_ptr<Recording>& graph = graphs_[size_t{micro > 0} + (watched_ > 0 ? 2 : 0)];
     if (graph == nullptr)
       graph = device_.record([&] {
         executor_.forward(a);
