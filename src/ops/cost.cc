@@ -8,9 +8,9 @@ std::string_view name_of(OpKind k) {
       "rope",       "attention",   "attention_bwd", "cache_append",      "cache_attention", "swiglu",
       "swiglu_bwd", "add",         "cross_entropy", "cross_entropy_bwd", "argmax",          "cast",
       "fill",       "fill_normal", "sum",           "sum_squares",       "clip_scale",      "adamw",
-      "checksum",   "softmax",     "largest",       "add_losses",
+      "checksum",   "softmax",     "largest",       "add_losses",        "quantize",
   };
-  static_assert(static_cast<int>(OpKind::add_losses) + 1 == kOpKinds && !names.back().empty());
+  static_assert(static_cast<int>(OpKind::quantize) + 1 == kOpKinds && !names.back().empty());
   return names[static_cast<size_t>(k)];
 }
 

@@ -38,8 +38,9 @@ enum class OpKind : uint8_t {
   softmax,
   largest,
   add_losses,
+  quantize,
 };
-inline constexpr int kOpKinds = 28;
+inline constexpr int kOpKinds = 29;
 
 std::string_view name_of(OpKind k);
 

@@ -2,7 +2,7 @@
 // Counting rules. FLOPs: a multiply, an add, a division or an elementary function is one; causal attention counts only
 // the pairs it needs, T(T+1)/2 per head, 2 products forward and 5 backward (scores are recomputed there).
 // Bytes: every argument is read or written once; accumulation reads its target as well.
-// Here: counting and the layers' ops. ops_loss.cc: cross-entropy. ops_optim.cc: casts, fills, reductions, AdamW.
+// Here: counting and the layers' ops. ops_loss.cc: cross-entropy. ops_optim.cc: casts, fills, reductions, AdamW. ops_fp8.cc.
 #include "ops/ops.h"
 
 #include "base/machine.h"
@@ -43,7 +43,8 @@ double rope_bytes(const Tensor& table, const AttentionShape& s) {
 }
 
 std::string label(const MatmulShape& s) {
-  return fmt::format("{}x{}x{} {}{}{}", s.m, s.n, s.k, s.trans_a ? 't' : 'n', s.trans_b ? 't' : 'n', s.accumulate ? " +=" : "");
+  return fmt::format("{}x{}x{} {}{}{}{}", s.m, s.n, s.k, s.trans_a ? 't' : 'n', s.trans_b ? 't' : 'n', s.accumulate ? " +=" : "",
+                     is_fp8(s.a) ? " fp8" : "");
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "flight/flight_recorder.h"
 #include "ops/cost.h"
 #include "ops/element_map.h"
+#include "ops/fp8.h"
 #include "ops/rope_frequencies.h"
 #include "tensor/region.h"
 #include "tensor/tensor.h"
@@ -90,6 +91,9 @@ struct AdamwTensors {
   Tensor step;         // (kAdamwStep) f64: an AdamwStep
   Tensor weight_sq;    // (1) f64: sum of squares of the new weights is written here
   Tensor change = {};  // (kAdamwChange) f64: an AdamwChange is written here; undefined: not measured
+  // Of a weight in FP8, which has a master (f32, or bf16 that rounds as weights do): it is the new master, rounded.
+  Tensor fp8_scale = {};  // (kFp8Scale)
+  Tensor fp8_seen = {};   // (kFp8Seen)
 };
 
 // What an update did to one tensor: of the values that carry it from step to step, masters where there are any, and of the moments as they
@@ -229,6 +233,30 @@ class Ops {
   void add_losses(Tensor table /*(G, P) f64*/, Tensor stats /*(n, 3)*/, Tensor targets /*(n) i32*/, Tensor groups /*(B) i32*/,
                   int64_t first, int64_t seq);
 
+  // FP8 (ops/fp8.h). A fused op stores what quantize makes of the plain op's bf16 result; that result itself may be undefined, where nobody
+  // reads it.
+  void quantize(const Fp8Store& out, Tensor x /*(N, C) bf16*/);
+  void rmsnorm_fp8(const Fp8Store& out, Tensor y, Tensor rstd, Tensor x, Tensor w, double eps);
+  void add_rmsnorm_fp8(const Fp8Store& out, Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps);
+  void rmsnorm_bwd_fp8(const Fp8Store& out /*of dx*/, Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args);
+  void swiglu_fp8(const Fp8Store& out, Tensor y, Tensor gu);
+  void swiglu_bwd_fp8(const Fp8Store& out, Tensor dgu, Tensor dy, Tensor gu);
+  // dst = src rounded, of any shape: a weight (fp8) of its master (f32 or bf16).
+  void quantize_flat(Tensor dst /*fp8*/, Tensor src, Tensor scale /*(kFp8Scale)*/, Tensor seen /*(kFp8Seen), or undefined*/);
+  void transpose(Tensor y /*(C, N)*/, Tensor x /*(N, C)*/);                             // of one-byte elements
+  void dequantize(Tensor y /*(N, C) bf16*/, Tensor x /*(N, C) fp8*/, Tensor scale);  // exact
+  // c = a b^T or c += a b^T, with the inverse scales; c is bf16 or f32. Sums are kept in f32 or, with fast_sums, in what the tensor cores
+  // keep. With a residual (m, n), which may not be c: c = a b^T + residual, as matmul_add. m, n and k are multiples of 16.
+  struct Fp8MatmulArgs {
+    bool accumulate = false, fast_sums = false;
+  };
+  void matmul_fp8(Tensor c /*(m, n)*/, Fp8Operand a /*(m, k)*/, Fp8Operand b /*(n, k)*/, Tensor residual, Fp8MatmulArgs args);
+  // Between steps, for U tensors: the largest value that any of P ranks has seen takes the place of the one kFp8History steps ago, and the
+  // scale becomes the largest power of two that keeps the largest of the history within limit. A tensor of which nothing but zeros was seen
+  // so far, or of which something not finite was seen, keeps what it has.
+  void fp8_scales(Tensor scale /*(U, kFp8Scale) f32*/, Tensor history /*(U, kFp8History) f32*/, Tensor seen /*(P, U, kFp8Seen) f64*/,
+                  Tensor limit /*(U) f32*/, Tensor step /*(kAdamwStep) f64*/);
+
   const Cost& cost() const { return cost_; }
   void reset_cost() {
     cost_ = {};
@@ -251,6 +279,9 @@ class Ops {
   // Of the ops that reduce a whole tensor to one number: sum, sum_squares, adamw, checksum and largest; of many tensors the sum. adamw
   // takes it once for weight_sq and once for each number of an AdamwChange.
   virtual size_t reduce_scratch(int64_t /*elements*/) const { return 0; }
+  // Of an op that stores FP8, where the backend makes the bf16 result (elements of it) in memory first.
+  virtual size_t fp8_scratch(int64_t /*elements*/) const { return 0; }
+  virtual size_t matmul_fp8_scratch(const MatmulShape&) const { return 0; }
   // Waits for the work of earlier calls, where a backend returns before it is done.
   virtual void finish() {}
 
@@ -305,6 +336,20 @@ class Ops {
   virtual void do_round_rows(Tensor dst, Tensor src, NoiseKey key, const ElementMap& map) = 0;
   virtual void do_largest(Tensor out, Tensor x, bool absolute, Tensor scratch) = 0;
   virtual void do_add_losses(Tensor table, Tensor stats, Tensor targets, Tensor groups, int64_t first, int64_t seq) = 0;
+  virtual void do_quantize(const Fp8Store& out, Tensor x) = 0;
+  // The fused ops: y, where it is undefined, is scratch in bf16, or undefined where fp8_scratch says that none is needed.
+  virtual void do_rmsnorm_fp8(const Fp8Store& out, Tensor y, Tensor rstd, Tensor x, Tensor w, double eps);
+  virtual void do_add_rmsnorm_fp8(const Fp8Store& out, Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps);
+  virtual void do_rmsnorm_bwd_fp8(const Fp8Store& out, Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args,
+                                  Tensor scratch);
+  virtual void do_swiglu_fp8(const Fp8Store& out, Tensor y, Tensor gu);
+  virtual void do_swiglu_bwd_fp8(const Fp8Store& out, Tensor dgu, Tensor dy, Tensor gu);
+  virtual void do_quantize_flat(Tensor dst, Tensor src, Tensor scale, Tensor seen) = 0;
+  virtual void do_transpose(Tensor y, Tensor x) = 0;
+  virtual void do_dequantize(Tensor y, Tensor x, Tensor scale) = 0;
+  virtual void do_matmul_fp8(Tensor c, const Fp8Operand& a, const Fp8Operand& b, Tensor residual, const MatmulShape& s, bool fast_sums,
+                             Tensor scratch) = 0;
+  virtual void do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step) = 0;
 
  private:
   // The time of one op, still to be added to the op's seconds.
@@ -333,6 +378,7 @@ class Ops {
   [[nodiscard]] Timed count(const TracedOp& op, const MatmulShape* shape);
   void empty_product(Tensor c, bool accumulate);
   Tensor scratch(size_t bytes, OpKind kind);  // undefined when bytes is 0
+  Tensor fp8_room(Tensor y, const Shape& shape);
 
   Region& temp_;
   FlightRecorder* flight_ = nullptr;

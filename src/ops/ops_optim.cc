@@ -82,18 +82,33 @@ AdamwStep AdamwStep::of(double lr, int64_t number, float beta1, float beta2) {
 
 namespace {
 
-void check_adamw(const AdamwTensors& t, const AdamwScalars& s) {
+// A weight in FP8 has a master, in f32 or in the type that it would have without FP8.
+void check_fp8_weight(const AdamwTensors& t) {
+  HLAT_CHECK(t.weight.is_contiguous() && t.master.defined() && (t.master.dtype == DType::f32 || t.master.dtype == DType::bf16),
+             "adamw: weight {}, master {}", t.weight.str(), t.master.str());
+  check_shape({"adamw", "master"}, t.master, t.weight.shape);
+  check({"adamw", "fp8_scale"}, t.fp8_scale, {kFp8Scale}, DType::f32);
+  check({"adamw", "fp8_seen"}, t.fp8_seen, {kFp8Seen}, DType::f64);
+}
+
+void check_wide_weight(const AdamwTensors& t) {
   check_flat({"adamw", "weight"}, t.weight);
+  if (!t.master.defined()) return;
+  check({"adamw", "master"}, t.master, t.weight.shape, stat_type(t.weight.dtype));
+  HLAT_CHECK(t.weight.dtype != DType::f32, "adamw: weight {} is its own master", t.weight.str());
+}
+
+void check_adamw(const AdamwTensors& t, const AdamwScalars& s) {
+  if (is_fp8(t.weight.dtype))
+    check_fp8_weight(t);
+  else
+    check_wide_weight(t);
   const Shape& shape = t.weight.shape;
   check_flat({"adamw", "m"}, t.m);
   check_flat({"adamw", "grad"}, t.grad);
   check_shape({"adamw", "grad"}, t.grad, shape);
   check_shape({"adamw", "m"}, t.m, shape);
   check({"adamw", "v"}, t.v, shape, t.m.dtype);
-  if (t.master.defined()) {
-    check({"adamw", "master"}, t.master, shape, stat_type(t.weight.dtype));
-    HLAT_CHECK(t.weight.dtype != DType::f32, "adamw: weight {} is its own master", t.weight.str());
-  }
   check({"adamw", "scale"}, t.scale, {1}, stat_type(t.weight.dtype));
   check({"adamw", "step"}, t.step, {kAdamwStep}, DType::f64);
   check({"adamw", "weight_sq"}, t.weight_sq, {1}, DType::f64);
@@ -107,7 +122,7 @@ void check_adamw(const AdamwTensors& t, const AdamwScalars& s) {
 bool alike(const AdamwItem& a, const AdamwItem& b) {
   const AdamwTensors &x = a.tensors, &y = b.tensors;
   const AdamwScalars &s = a.scalars, &t = b.scalars;
-  return x.weight.dtype == y.weight.dtype && x.master.defined() == y.master.defined() && x.m.dtype == y.m.dtype &&
+  return x.weight.dtype == y.weight.dtype && x.master.defined() == y.master.defined() && x.master.dtype == y.master.dtype && x.m.dtype == y.m.dtype &&
          x.grad.dtype == y.grad.dtype && x.scale.data == y.scale.data && x.step.data == y.step.data &&
          x.change.defined() == y.change.defined() && s.beta1 == t.beta1 && s.beta2 == t.beta2 && s.eps == t.eps &&
          s.round_weights == t.round_weights && s.round_moments == t.round_moments && s.seed == t.seed;

@@ -1,4 +1,4 @@
-// Element types. f64 exists for scalars that must not lose bits (losses, norms) and for the reference backend of the tests.
+// Element types. FP8 (base/fp8.h) is for operands of products, with a scale beside (ops/fp8.h). f64 exists for scalars that must not lose bits (losses, norms) and for the reference backend of the tests.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,11 @@
 
 namespace hlat {
 
-enum class DType : uint8_t { f32, bf16, i32, f64 };
+enum class DType : uint8_t { f32, bf16, i32, f64, f8e4m3, f8e5m2 };
 
-constexpr size_t size_of(DType t) { return t == DType::bf16 ? 2 : t == DType::f64 ? 8 : 4; }
+constexpr bool is_fp8(DType t) { return t == DType::f8e4m3 || t == DType::f8e5m2; }
+
+constexpr size_t size_of(DType t) { return is_fp8(t) ? 1 : t == DType::bf16 ? 2 : t == DType::f64 ? 8 : 4; }
 
 constexpr std::string_view name_of(DType t) {
   switch (t) {
@@ -17,6 +19,8 @@ constexpr std::string_view name_of(DType t) {
     case DType::bf16: return "bf16";
     case DType::i32: return "i32";
     case DType::f64: return "f64";
+    case DType::f8e4m3: return "f8e4m3";
+    case DType::f8e5m2: return "f8e5m2";
   }
   return "?";
 }

@@ -22,4 +22,8 @@ size_t NullOps::embed_bwd_scratch(int64_t tokens, int64_t width) const {
 
 size_t NullOps::reduce_scratch(int64_t elements) const { return scratch_model_ ? scratch_model_->reduce_scratch(elements) : 0; }
 
+size_t NullOps::fp8_scratch(int64_t elements) const { return scratch_model_ ? scratch_model_->fp8_scratch(elements) : 0; }
+
+size_t NullOps::matmul_fp8_scratch(const MatmulShape& s) const { return scratch_model_ ? scratch_model_->matmul_fp8_scratch(s) : 0; }
+
 }  // namespace hlat

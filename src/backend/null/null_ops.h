@@ -17,6 +17,8 @@ class NullOps : public Ops {
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
   size_t embed_bwd_scratch(int64_t tokens, int64_t width) const override;
   size_t reduce_scratch(int64_t elements) const override;
+  size_t fp8_scratch(int64_t elements) const override;
+  size_t matmul_fp8_scratch(const MatmulShape& s) const override;
 
  protected:
   void do_embed(Tensor, Tensor, Tensor, int64_t) override {}
@@ -57,6 +59,17 @@ class NullOps : public Ops {
   void do_round_rows(Tensor, Tensor, NoiseKey, const ElementMap&) override {}
   void do_largest(Tensor, Tensor, bool, Tensor) override {}
   void do_add_losses(Tensor, Tensor, Tensor, Tensor, int64_t, int64_t) override {}
+  void do_quantize(const Fp8Store&, Tensor) override {}
+  void do_rmsnorm_fp8(const Fp8Store&, Tensor, Tensor, Tensor, Tensor, double) override {}
+  void do_add_rmsnorm_fp8(const Fp8Store&, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, double) override {}
+  void do_rmsnorm_bwd_fp8(const Fp8Store&, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, NormBwdArgs, Tensor) override {}
+  void do_swiglu_fp8(const Fp8Store&, Tensor, Tensor) override {}
+  void do_swiglu_bwd_fp8(const Fp8Store&, Tensor, Tensor, Tensor) override {}
+  void do_quantize_flat(Tensor, Tensor, Tensor, Tensor) override {}
+  void do_transpose(Tensor, Tensor) override {}
+  void do_dequantize(Tensor, Tensor, Tensor) override {}
+  void do_matmul_fp8(Tensor, const Fp8Operand&, const Fp8Operand&, Tensor, const MatmulShape&, bool, Tensor) override {}
+  void do_fp8_scales(Tensor, Tensor, Tensor, Tensor, Tensor) override {}
 
  private:
   const Ops* scratch_model_;
