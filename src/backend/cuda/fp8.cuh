@@ -46,8 +46,9 @@ template <class F8, bool Count>
 class Fp8Encoder {
  public:
   // The inverse of a power of two is a subtraction of exponents.
-  __device__ explicit Fp8Encoder(const float* scale)
-      : scale_(*scale), limit_(fminf(kLargestFp8<F8> * __uint_as_float(0x7f000000u - __float_as_uint(scale_)), kFinite)) {}
+  __device__ explicit Fp8Encoder(const float* scale) : scale_(*scale) {
+    limit_ = fminf(kLargestFp8<F8> * __uint_as_float(0x7f000000u - __float_as_uint(scale_)), kFinite);
+  }
 
   // A test per N values finds those that need more than the conversion.
   template <int N>

@@ -1,6 +1,5 @@
 // Values that a kernel makes, stored in FP8 as rows and as columns in one pass. A source says how values are made, and where from:
 //   kPlanes          results side by side, each `width` wide
-//   kAhead           rows that are read ahead
 //   Row, Column      what is read per row and piece of N columns, what once per piece
 //   read(row, r, c), column(c), make(v, row, column, r, c)   v: rounded to bf16
 // A thread holds 16 rows of 8 columns, reads 16 bytes of a row and writes 16 of a column; the lanes of a warp are 64 rows by 64 columns, so
@@ -43,7 +42,8 @@ __device__ inline void round_bf16(float (&v)[N]) {
 template <class Source, class F8, bool Count>
 __device__ void store_run(Fp8Encoder<F8, Count>& encoder, const Source& source, const Fp8Target& out, int64_t row, int64_t c,
                           int64_t width) {
-  constexpr int kPlanes = Source::kPlanes, kAhead = Source::kAhead;
+  constexpr int kPlanes = Source::kPlanes;
+  constexpr int kAhead = sizeof(typename Source::Row) > 24 ? 4 : 8;  // rows that are read ahead
   const typename Source::Column column = source.column(c);
   typename Source::Row ahead[kAhead];
 #pragma unroll
