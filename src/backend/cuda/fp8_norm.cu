@@ -9,7 +9,7 @@ namespace {
 
 template <int N>
 struct NormSource {
-  static constexpr int kPlanes = 1;
+  static constexpr int kPlanes = 1, kAhead = 8;
   struct Row {
     Raw<bf16, N> x;
     float rstd;

@@ -10,7 +10,7 @@ constexpr int kFlat = 16;  // elements of a thread
 
 template <int N>
 struct QuantizeSource {
-  static constexpr int kPlanes = 1;
+  static constexpr int kPlanes = 1, kAhead = 8;
   using Row = Raw<bf16, N>;
   struct Column {};
   const bf16* x;

@@ -1,9 +1,11 @@
 // Values that a kernel makes, stored in FP8 as rows and as columns in one pass. A source says how values are made, and where from:
 //   kPlanes          results side by side, each `width` wide
+//   kAhead           rows that a thread reads ahead
 //   Row, Column      what is read per row and piece of N columns, what once per piece
 //   read(row, r, c), column(c), make(v, row, column, r, c)   v: rounded to bf16
-// A thread holds 16 rows of 8 columns, reads 16 bytes of a row and writes 16 of a column; the lanes of a warp are 64 rows by 64 columns, so
-// that reads are 128 bytes long and writes 64, without shared memory. What does not fit, by size or alignment, goes element by element.
+// A thread has 16 rows of 8 columns, reads 16 bytes of a row and writes 16 of a column; the lanes of a warp are 64 rows by 64 columns, so
+// that reads are 128 bytes long and writes 64. Turned codes wait in shared memory, each thread's its own: registers would have to be named
+// by unrolled loops, and instructions would no longer fit their cache. What does not fit, by size or alignment, goes element by element.
 #pragma once
 
 #include "backend/cuda/fp8.cuh"
@@ -38,43 +40,55 @@ __device__ inline void round_bf16(float (&v)[N]) {
   }
 }
 
-// The 16 rows of a thread from (row, c) on.
+// Codes of 4 rows of one column per word, each thread's apart by a word.
+template <int kPlanes>
+using TurnedCodes = uint32_t[kPlanes][kStorePiece][kStoreRun / 4][kStoreThreads];
+
+// The 16 rows of a thread from (row, c) on: codes to rows, and to `turned`.
 template <class Source, class F8, bool Count>
-__device__ void store_run(Fp8Encoder<F8, Count>& encoder, const Source& source, const Fp8Target& out, int64_t row, int64_t c,
-                          int64_t width) {
-  constexpr int kPlanes = Source::kPlanes;
-  constexpr int kAhead = sizeof(typename Source::Row) > 24 ? 4 : 8;  // rows that are read ahead
+__device__ inline void store_rows(Fp8Encoder<F8, Count>& encoder, TurnedCodes<Source::kPlanes>& turned, const Source& source,
+                                  const Fp8Target& out, int64_t row, int64_t c, int64_t width) {
+  constexpr int kPlanes = Source::kPlanes, kAhead = Source::kAhead;
   const typename Source::Column column = source.column(c);
   typename Source::Row ahead[kAhead];
 #pragma unroll
   for (int i = 0; i < kAhead; ++i) source.read(ahead[i], row + i, c);
-  uint32_t run[kPlanes][kStorePiece][kStoreRun / 4];  // of four rows: first by row, then by column
+#pragma unroll 1
+  for (int first = 0; first < kStoreRun; first += kAhead) {
+    uint32_t code[kPlanes][kStorePiece];  // of four rows: first by row, then by column
 #pragma unroll
-  for (int i = 0; i < kStoreRun; ++i) {
-    const typename Source::Row now = ahead[i % kAhead];
-    if (i + kAhead < kStoreRun) source.read(ahead[i % kAhead], row + i + kAhead, c);
-    float v[kPlanes][kStorePiece];
-    source.make(v, now, column, row + i, c);
+    for (int i = 0; i < kAhead; ++i) {
+      const int64_t r = row + first + i;
+      const typename Source::Row now = ahead[i];
+      if (first + kAhead < kStoreRun) source.read(ahead[i], r + kAhead, c);
+      float v[kPlanes][kStorePiece];
+      source.make(v, now, column, r, c);
 #pragma unroll
-    for (int p = 0; p < kPlanes; ++p) {
-      uint32_t code[2];
-      encoder.encode(code, v[p]);
-      if (out.rows != nullptr) *reinterpret_cast<uint2*>(out.rows + ((row + i) * kPlanes + p) * width + c) = make_uint2(code[0], code[1]);
-      run[p][i % 4][i / 4] = code[0];
-      run[p][4 + i % 4][i / 4] = code[1];
+      for (int p = 0; p < kPlanes; ++p) {
+        uint32_t(&q)[kStorePiece] = code[p];
+        uint32_t mine[2];
+        encoder.encode(mine, v[p]);
+        if (out.rows != nullptr) *reinterpret_cast<uint2*>(out.rows + (r * kPlanes + p) * width + c) = make_uint2(mine[0], mine[1]);
+        q[i % 4] = mine[0];
+        q[4 + i % 4] = mine[1];
+        if (i % 4 != 3 || out.columns == nullptr) continue;
+        transpose_bytes(q[0], q[1], q[2], q[3]);
+        transpose_bytes(q[4], q[5], q[6], q[7]);
+#pragma unroll
+        for (int j = 0; j < kStorePiece; ++j) turned[p][j][(first + i) / 4][threadIdx.x] = q[j];
+      }
     }
   }
-  if (out.columns == nullptr) return;
+}
+
+template <int kPlanes>
+__device__ inline void store_columns(const TurnedCodes<kPlanes>& turned, const Fp8Target& out, int64_t row, int64_t c, int64_t width) {
 #pragma unroll
   for (int p = 0; p < kPlanes; ++p)
 #pragma unroll
-    for (int j = 0; j < kStorePiece; j += 4) {
-#pragma unroll
-      for (int q = 0; q < kStoreRun / 4; ++q) transpose_bytes(run[p][j][q], run[p][j + 1][q], run[p][j + 2][q], run[p][j + 3][q]);
-#pragma unroll
-      for (int k = j; k < j + 4; ++k)
-        *reinterpret_cast<uint4*>(out.columns + (p * width + c + k) * out.height + row) =
-            make_uint4(run[p][k][0], run[p][k][1], run[p][k][2], run[p][k][3]);
+    for (int j = 0; j < kStorePiece; ++j) {
+      const auto word = [&](int q) { return turned[p][j][q][threadIdx.x]; };
+      *reinterpret_cast<uint4*>(out.columns + (p * width + c + j) * out.height + row) = make_uint4(word(0), word(1), word(2), word(3));
     }
 }
 
@@ -85,8 +99,12 @@ __global__ void __launch_bounds__(kStoreThreads)
   const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, tile = gridDim.x - 1 - blockIdx.x;
   const int64_t c = int64_t{tile % across} * kStoreTile + (warp % 2 * kStoreAcross + lane % kStoreAcross) * kStorePiece;
   const int64_t row = int64_t{tile / across} * kStoreTile + (warp / 2 * (kWarp / kStoreAcross) + lane / kStoreAcross) * kStoreRun;
+  __shared__ TurnedCodes<Source::kPlanes> turned;
   Fp8Encoder<F8, Count> encoder(out.scale);
-  if (c < width && row < rows) store_run(encoder, source, out, row, c, width);
+  if (c < width && row < rows) {
+    store_rows(encoder, turned, source, out, row, c, width);
+    if (out.columns != nullptr) store_columns<Source::kPlanes>(turned, out, row, c, width);
+  }
   encoder.publish(out.seen);
 }
 
@@ -94,6 +112,7 @@ __global__ void __launch_bounds__(kStoreThreads)
 template <class Source, class F8, bool Count>
 __global__ void fp8_store_rest_kernel(Source source, Fp8Target out, int64_t first, int64_t width) {
   constexpr int kPlanes = Source::kPlanes;
+  static_assert(Source::kAhead % 4 == 0 && kStoreRun % Source::kAhead == 0);
   const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x, row = first + i / width, c = i % width;
   Fp8Encoder<F8, Count> encoder(out.scale);
   if (row < out.height) {

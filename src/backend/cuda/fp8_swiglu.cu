@@ -8,7 +8,7 @@ namespace {
 
 template <int N>
 struct SwigluSource {
-  static constexpr int kPlanes = 1;
+  static constexpr int kPlanes = 1, kAhead = 4;
   struct Row {
     Raw<bf16, N> g, u;
   };
@@ -35,7 +35,7 @@ struct SwigluSource {
 // The planes are dg and du.
 template <int N>
 struct SwigluBwdSource {
-  static constexpr int kPlanes = 2;
+  static constexpr int kPlanes = 2, kAhead = 4;
   struct Row {
     Raw<bf16, N> g, u, dy;
   };
