@@ -1,80 +1,13 @@
 // How near each memory-bound op comes to the machine's copy rate: op_bandwidth [TOKENS [WIDTH]].
-// Shapes are those of a 7B model. Bytes are what the Ops front counts (each argument once), time is the mean of repetitions queued
-// one behind the other; the copy is measured in the same run. On the GPU if there is one, else on the CPU.
-#include <chrono>
+// Shapes are those of a 7B model; the copy is measured in the same run.
 #include <cstdlib>
 
-#include "support/test_device.h"
+#include "bandwidth_table.h"
 
 namespace hlat {
 namespace {
 
 constexpr DType f32 = DType::f32, b16 = DType::bf16;
-
-class Table {
- public:
-  Table(Backend& backend, size_t bytes, size_t temp_bytes)
-      : device_(backend.device()),
-        block_(device_.allocate(bytes)),
-        temp_block_(device_.allocate(temp_bytes)),
-        data_(Purpose::weight, block_, bytes),
-        temp_(Purpose::temp, temp_block_, temp_bytes),
-        ops_(backend.make_ops(temp_)) {}
-  ~Table() {
-    device_.free(block_);
-    device_.free(temp_block_);
-  }
-  Table(const Table&) = delete;
-  Table& operator=(const Table&) = delete;
-
-  Region& data() { return data_; }
-  Tensor empty(DType dtype, const Shape& shape) { return data_.alloc(dtype, shape, "bench"); }
-  Tensor random(DType dtype, const Shape& shape, double std = 1) {
-    const Tensor t = empty(dtype, shape);
-    ops_->fill_normal(t, std, {.seed = ++seed_});
-    return t;
-  }
-  Tensor ids(int64_t count, int64_t below) {
-    std::vector<int32_t> host(static_cast<size_t>(count));
-    RandomStream stream({.seed = ++seed_});
-    // One in twenty is the same token, as frequent words are.
-    for (int32_t& id : host) id = stream.below(20) == 0 ? 5 : static_cast<int32_t>(stream.below(static_cast<uint64_t>(below)));
-    return upload(DType::i32, {count}, host.data());
-  }
-  Tensor upload(DType dtype, const Shape& shape, const void* host) {
-    const Tensor t = empty(dtype, shape);
-    device_.upload(t, host);
-    return t;
-  }
-
-  // Prints a row; the first is what the others are held against.
-  template <class Body>
-  void row(const char* name, const Body& body) {
-    for (int i = 0; i < 2; ++i) body(*ops_);
-    ops_->finish();
-    ops_->reset_cost();
-    const auto start = std::chrono::steady_clock::now();
-    int count = 0;
-    do {
-      for (int i = 0; i < 10; ++i, ++count) body(*ops_);
-      ops_->finish();
-    } while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(40));
-    const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / count;
-    double bytes = 0;
-    for (const OpCost& c : ops_->cost().op) bytes += c.bytes / count;
-    const double rate = bytes / s;
-    if (copy_ == 0) copy_ = rate;
-    fmt::print("{:<34} {:>9.1f} us {:>9.1f} MB {:>8.0f} GB/s {:>6.0f}%\n", name, s * 1e6, bytes * 1e-6, rate * 1e-9, 100 * rate / copy_);
-  }
-
- private:
-  Device& device_;
-  std::byte *block_, *temp_block_;
-  Region data_, temp_;
-  std::unique_ptr<Ops> ops_;
-  uint64_t seed_ = 0;
-  double copy_ = 0;
-};
 
 struct Sizes {
   int64_t n, d;
@@ -144,16 +77,11 @@ void flat(Table& t, int64_t n) {
 }
 
 void run(const Sizes& s) {
-  auto backend = cuda_backend(false);
-  if (backend == nullptr) backend = cpu_device().make();
+  const auto backend = bench_backend();
   const int64_t flat_size = 4 * s.n * s.d;
   Table t(*backend, static_cast<size_t>(flat_size) * 24 + (size_t{1} << 30), size_t{64} << 20);
   fmt::print("{}\n{} tokens, width {}\n", backend->describe(), s.n, s.d);
-  {
-    const Scope scope(t.data());
-    const Tensor a = t.random(f32, {flat_size / 2}), b = t.empty(f32, {flat_size / 2});
-    t.row("copy", [&](Ops& o) { o.cast(b, a); });
-  }
+  copy_row(t, flat_size * 2);
   layers(t, s, b16);
   tokens(t, s, b16);
   flat(t, flat_size);

@@ -8,9 +8,11 @@ else()
   message(STATUS "hlat: Google Benchmark not found: no hlat_bench")
 endif()
 if(TARGET hlat_test_support)
-  # Prints how near each op comes to the copy rate of the machine it runs on.
+  # Print how near each op comes to the copy rate of the machine it runs on.
   add_executable(op_bandwidth bench/op_bandwidth.cc)
   target_link_libraries(op_bandwidth PRIVATE hlat_test_support)
+  add_executable(fp8_bandwidth bench/fp8_bandwidth.cc)
+  target_link_libraries(fp8_bandwidth PRIVATE hlat_test_support)
   # Writes the weights and batches of a run, for a reference that trains on them again (tools/curve_reference.py).
   add_executable(curve_dump bench/curve_dump.cc)
   target_link_libraries(curve_dump PRIVATE hlat_test_support)

@@ -1,6 +1,7 @@
 // The op set on one NVIDIA GPU. Calls return at once: all work goes to one stream, in order; finish() waits for it.
 // The bodies stand in one file per family: elementwise.cu, random.cu, norm.cu, loss.cu, argmax.cu, embed.cu, cache.cu, reduce.cu, adamw.cu,
-// narrow.cu. Nothing here allocates or waits. Sums have an order that depends on shapes alone, so the same call gives the same bits.
+// narrow.cu, fp8_*.cu. Nothing here allocates or waits. Sums have an order that depends on shapes alone, so the same call gives the same
+// bits.
 #pragma once
 
 #include <memory>
@@ -99,6 +100,17 @@ class CudaOps final : public Ops {
   void do_round_rows(Tensor dst, Tensor src, NoiseKey key, const ElementMap& map) override;
   void do_largest(Tensor out, Tensor x, bool absolute, Tensor scratch) override;
   void do_add_losses(Tensor table, Tensor stats, Tensor targets, Tensor groups, int64_t first, int64_t seq) override;
+
+  // fp8_*.cu. Results in bf16 that nobody reads are never in memory.
+  void do_quantize(const Fp8Store& out, Tensor x) override;
+  void do_quantize_flat(Tensor dst, Tensor src, Tensor scale, Tensor seen) override;
+  void do_transpose(Tensor y, Tensor x) override;
+  void do_dequantize(Tensor y, Tensor x, Tensor scale) override;
+  void do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step) override;
+  void do_rmsnorm_fp8(const Fp8Store& out, Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) override;
+  void do_add_rmsnorm_fp8(const Fp8Store& out, Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) override;
+  void do_swiglu_fp8(const Fp8Store& out, Tensor y, Tensor gu) override;
+  void do_swiglu_bwd_fp8(const Fp8Store& out, Tensor dgu, Tensor dy, Tensor gu) override;
 
  private:
   cudaStream_t stream() const { return context_->stream; }

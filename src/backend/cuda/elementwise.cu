@@ -1,5 +1,5 @@
 // Sums, RoPE, SwiGLU: each element read once and written once, in 16-byte accesses where rows and addresses allow it.
-#include "backend/cuda/device.cuh"
+#include "backend/cuda/swiglu.cuh"
 
 namespace hlat {
 
@@ -21,8 +21,6 @@ __global__ void add_kernel(T* y, const T* a, const T* b, int64_t n) {
   }
 }
 
-__device__ inline float sigmoid(float x) { return __fdividef(1.0f, 1.0f + expf(-x)); }
-
 // blockIdx.y walks over rows, blockIdx.x over pieces of a row.
 template <class T, int N>
 __global__ void swiglu_kernel(T* y, const T* gu, int64_t rows, int64_t width) {
@@ -32,13 +30,11 @@ __global__ void swiglu_kernel(T* y, const T* gu, int64_t rows, int64_t width) {
     float g[N], u[N];
     load(g, gu + r * 2 * width + i);
     load(u, gu + r * 2 * width + width + i);
-#pragma unroll
-    for (int j = 0; j < N; ++j) u[j] *= g[j] * sigmoid(g[j]);
+    swiglu(u, g);
     store(y + r * width + i, u);
   }
 }
 
-// d silu(g) = s (1 + g (1 - s)) with s = sigmoid(g)
 template <class T, int N>
 __global__ void swiglu_bwd_kernel(T* dgu, const T* dy, const T* gu, int64_t rows, int64_t width) {
   const int64_t i = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * N;
@@ -49,12 +45,7 @@ __global__ void swiglu_bwd_kernel(T* dgu, const T* dy, const T* gu, int64_t rows
     load(g, gu + at);
     load(u, gu + at + width);
     load(d, dy + r * width + i);
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const float s = sigmoid(g[j]);
-      u[j] = d[j] * u[j] * (s * (1.0f + g[j] * (1.0f - s)));
-      d[j] *= g[j] * s;
-    }
+    swiglu_bwd(u, d, g);
     store(dgu + at, u);
     store(dgu + at + width, d);
   }

@@ -40,6 +40,13 @@ __device__ inline float exp2_fast(float x) {
   return y;
 }
 
+// The larger one; NaN where one is NaN.
+__device__ inline float max_or_nan(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+
 // To 2 ulp or so.
 __device__ inline float sqrt_fast(float x) {
   float y;

@@ -12,8 +12,8 @@ namespace {
 constexpr int kKeep = 2;
 constexpr unsigned kBwdBlock = 512;  // a thread of the backward has too many registers for larger blocks
 
-// Add: x + delta is rounded to T, stored to sum, and normalized from there.
-template <class T, int N, bool Add>
+// Add: x + delta is rounded to T, stored to sum, and normalized from there. Without Put: rstd and sum alone.
+template <class T, int N, bool Add, bool Put>
 __global__ void rmsnorm_kernel(T* sum, T* y, float* rstd, const T* x, const T* delta, const T* w, int64_t width, float eps) {
   __shared__ float shared[kWarp];
   const int64_t row = blockIdx.x * width;
@@ -31,13 +31,6 @@ __global__ void rmsnorm_kernel(T* sum, T* y, float* rstd, const T* x, const T* d
 #pragma unroll
     for (int j = 0; j < N; ++j) squares += v[j] * v[j];
   };
-  const auto put = [&](const float(&v)[N], int64_t i, float r) {
-    float out[N];
-    load(out, w + i);
-#pragma unroll
-    for (int j = 0; j < N; ++j) out[j] = v[j] * r * out[j];
-    store(y + row + i, out);
-  };
   const int64_t begin = int64_t{threadIdx.x} * N;
 #pragma unroll
   for (int k = 0; k < kKeep; ++k)
@@ -48,13 +41,22 @@ __global__ void rmsnorm_kernel(T* sum, T* y, float* rstd, const T* x, const T* d
   }
   const float r = 1.0f / sqrtf(block_sum(squares, shared) / static_cast<float>(width) + eps);
   if (threadIdx.x == 0) rstd[blockIdx.x] = r;
+  if constexpr (Put) {
+    const auto put = [&](const float(&v)[N], int64_t i) {
+      float out[N];
+      load(out, w + i);
 #pragma unroll
-  for (int k = 0; k < kKeep; ++k)
-    if (begin + k * step < width) put(keep[k], begin + k * step, r);
-  for (int64_t i = begin + kKeep * step; i < width; i += step) {
-    float v[N];
-    load(v, (Add ? sum : x) + row + i);
-    put(v, i, r);
+      for (int j = 0; j < N; ++j) out[j] = v[j] * r * out[j];
+      store(y + row + i, out);
+    };
+#pragma unroll
+    for (int k = 0; k < kKeep; ++k)
+      if (begin + k * step < width) put(keep[k], begin + k * step);
+    for (int64_t i = begin + kKeep * step; i < width; i += step) {
+      float v[N];
+      load(v, (Add ? sum : x) + row + i);
+      put(v, i);
+    }
   }
 }
 
@@ -178,35 +180,42 @@ size_t CudaOps::rmsnorm_bwd_scratch(int64_t rows, int64_t width) const { return 
 
 namespace {
 
-template <bool Add>
+// y undefined: rstd and sum alone, with the same bits; of bf16 only.
+template <bool Add, bool Put>
 void run_rmsnorm(const Tensor& sum, const Tensor& y, const Tensor& rstd, const Tensor& x, const Tensor& delta, const Tensor& w, double eps,
                  cudaStream_t stream) {
   const int64_t rows = x.dim(0), width = x.dim(1);
   if (rows == 0) return;
-  with_type(x.dtype, [&](auto t) {
+  const auto run = [&](auto t) {
     using T = decltype(t);
     const auto to = [](const Tensor& tensor) { return Add ? tensor.as<T>() : nullptr; };  // there only with Add
     const auto small = static_cast<float>(eps);
     with_width<kVector<T>>(width % kVector<T> == 0 && aligned({sum.data, y.data, x.data, delta.data, w.data}), [&](auto n) {
       const bool done = with_pieces<n()>(width, [&](auto p) {
-        launch(rmsnorm_rows_kernel<T, n(), p(), Add>, grid_of(rows, kBlockRows), kBlockRows * kWarp, stream, to(sum), y.as<T>(),
+        launch(rmsnorm_rows_kernel<T, n(), p(), Add, Put>, grid_of(rows, kBlockRows), kBlockRows * kWarp, stream, to(sum), y.as<T>(),
                rstd.as<float>(), x.as<T>(), to(delta), w.as<T>(), rows, static_cast<int>(width), small);
       });
       if (!done)
-        launch(rmsnorm_kernel<T, n(), Add>, grid_of(rows, 1), row_threads(width / n(), kKeep), stream, to(sum), y.as<T>(), rstd.as<float>(),
-               x.as<T>(), to(delta), w.as<T>(), width, small);
+        launch(rmsnorm_kernel<T, n(), Add, Put>, grid_of(rows, 1), row_threads(width / n(), kKeep), stream, to(sum), y.as<T>(),
+               rstd.as<float>(), x.as<T>(), to(delta), w.as<T>(), width, small);
     });
-  });
+  };
+  if constexpr (Put)
+    with_type(x.dtype, run);
+  else
+    run(bf16{});
 }
 
 }  // namespace
 
 void CudaOps::do_rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) {
-  run_rmsnorm<false>({}, y, rstd, x, {}, w, eps, stream());
+  const auto run = y.defined() ? run_rmsnorm<false, true> : run_rmsnorm<false, false>;
+  run({}, y, rstd, x, {}, w, eps, stream());
 }
 
 void CudaOps::do_add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) {
-  run_rmsnorm<true>(sum, y, rstd, x, delta, w, eps, stream());
+  const auto run = y.defined() ? run_rmsnorm<true, true> : run_rmsnorm<true, false>;
+  run(sum, y, rstd, x, delta, w, eps, stream());
 }
 
 void CudaOps::do_rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args, Tensor scratch) {

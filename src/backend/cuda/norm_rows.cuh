@@ -14,8 +14,8 @@ __device__ inline float warp_sum(float mine) {
   return mine;
 }
 
-// Add: x + delta is rounded to T, stored to sum, and normalized from there.
-template <class T, int N, int P, bool Add>
+// Add: x + delta is rounded to T, stored to sum, and normalized from there. Without Put: rstd and sum alone.
+template <class T, int N, int P, bool Add, bool Put>
 __global__ void __launch_bounds__(kBlockRows* kWarp)
     rmsnorm_rows_kernel(T* sum, T* y, float* rstd, const T* x, const T* delta, const T* w, int64_t rows, int width, float eps) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kBlockRows* kWarp)
     if (i >= width) continue;
     in[k].load(x + row * width + i);
     if constexpr (Add) more[k].load(delta + row * width + i);
-    weight[k].load(w + i);
+    if constexpr (Put) weight[k].load(w + i);
   }
 #pragma unroll
   for (int k = 0; k < P; ++k) {
@@ -48,15 +48,17 @@ __global__ void __launch_bounds__(kBlockRows* kWarp)
   }
   const float r = 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(width) + eps);
   if (lane == 0) rstd[row] = r;
+  if constexpr (Put) {
 #pragma unroll
-  for (int k = 0; k < P; ++k) {
-    const int i = (k * kWarp + lane) * N;
-    if (i >= width) continue;
-    float out[N];
-    weight[k].floats(out);
+    for (int k = 0; k < P; ++k) {
+      const int i = (k * kWarp + lane) * N;
+      if (i >= width) continue;
+      float out[N];
+      weight[k].floats(out);
 #pragma unroll
-    for (int j = 0; j < N; ++j) out[j] = keep[k][j] * r * out[j];
-    store(y + row * width + i, out);
+      for (int j = 0; j < N; ++j) out[j] = keep[k][j] * r * out[j];
+      store(y + row * width + i, out);
+    }
   }
 }
 
