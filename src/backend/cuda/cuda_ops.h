@@ -13,9 +13,10 @@ namespace hlat {
 
 // What the ops of one backend share. The stream belongs to the backend, which outlives its ops.
 struct CudaContext {
-  CudaContext(int device_index, cudaStream_t work, const std::string& cache_dir, bool deterministic)
-      : device(device_index), stream(work), matmul(work, cache_dir), attention(work, deterministic) {}
+  CudaContext(int device_index, GpuFacts facts, cudaStream_t work, const std::string& cache_dir, bool deterministic)
+      : device(device_index), gpu(std::move(facts)), stream(work), matmul(work, cache_dir), attention(work, deterministic) {}
   int device;
+  GpuFacts gpu;
   cudaStream_t stream;
   CudaMatmul matmul;
   CudaAttention attention;
@@ -38,6 +39,7 @@ class CudaOps final : public Ops {
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
   size_t embed_bwd_scratch(int64_t tokens, int64_t width) const override;
   size_t reduce_scratch(int64_t elements) const override;
+  size_t matmul_fp8_scratch(const MatmulShape& s) const override;
   ~CudaOps() override;
   void finish() override;
 
@@ -99,6 +101,10 @@ class CudaOps final : public Ops {
   void do_round_rows(Tensor dst, Tensor src, NoiseKey key, const ElementMap& map) override;
   void do_largest(Tensor out, Tensor x, bool absolute, Tensor scratch) override;
   void do_add_losses(Tensor table, Tensor stats, Tensor targets, Tensor groups, int64_t first, int64_t seq) override;
+
+  // matmul/matmul_fp8.cc
+  void do_matmul_fp8(Tensor c, const Fp8Operand& a, const Fp8Operand& b, Tensor residual, const MatmulShape& s, bool fast_sums,
+                     Tensor scratch) override;
 
  private:
   cudaStream_t stream() const { return context_->stream; }
