@@ -11,9 +11,7 @@ namespace {
 alignas(16) std::byte memory[64];
 
 MatmulKey key(const MatmulShape& s, bool fast = false, size_t offset_c = 0) {
-  const auto at = [](size_t offset, DType t, int64_t rows, int64_t width) {
-    return Tensor::contiguous(memory + offset, t, {rows, width});
-  };
+  const auto at = [](size_t offset, DType t, int64_t rows, int64_t width) { return Tensor::contiguous(memory + offset, t, {rows, width}); };
   return {s, at(offset_c, s.c, s.m, s.n), at(0, s.a, s.trans_a ? s.k : s.m, s.trans_a ? s.m : s.k),
           at(0, s.b, s.trans_b ? s.n : s.k, s.trans_b ? s.k : s.n), fast};
 }

@@ -21,7 +21,8 @@ void CudaOps::do_matmul_fp8(Tensor c, const Fp8Operand& a, const Fp8Operand& b, 
   auto* const room = scratch.as<std::byte>();
   const Tensor wide_a = Tensor::contiguous(room, DType::bf16, {s.m, s.k});
   const Tensor wide_b = Tensor::contiguous(room + parts.a, DType::bf16, {s.n, s.k});
-  const Tensor workspace = Tensor::contiguous(room + parts.a + parts.b, DType::i32, {static_cast<int64_t>(parts.product / sizeof(int32_t))});
+  const Tensor workspace =
+      Tensor::contiguous(room + parts.a + parts.b, DType::i32, {static_cast<int64_t>(parts.product / sizeof(int32_t))});
   do_dequantize(wide_a, a.values, a.scale);
   do_dequantize(wide_b, b.values, b.scale);
   sum.a = sum.b = DType::bf16;
