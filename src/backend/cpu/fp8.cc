@@ -183,7 +183,6 @@ void CpuOps::do_matmul_fp8(Tensor c, const Fp8Operand& a, const Fp8Operand& b, T
 
 void CpuOps::do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step, Tensor clip, Tensor reset) {
   if (clip.defined() && std::isnan(*clip.as<const float>())) return;
-  if (reset.defined()) std::fill_n(reset.as<double>(), reset.numel(), 0.0);
   const auto number = static_cast<int64_t>(step.as<const AdamwStep>()->number);
   HLAT_CHECK(number >= 1, "fp8_scales: step {}", number);
   const int64_t units = limit.dim(0);
@@ -202,6 +201,7 @@ void CpuOps::do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor lim
     scale.as<float>()[u * kFp8Scale] = std::ldexp(1.0f, exponent);
     scale.as<float>()[u * kFp8Scale + 1] = std::ldexp(1.0f, -exponent);
   }
+  if (reset.defined()) std::fill_n(reset.as<double>(), reset.numel(), 0.0);  // it may lie in seen
 }
 
 }  // namespace hlat
