@@ -102,7 +102,7 @@ void exchange_shares(const ParamStore& params, const Mesh& mesh, LoadWhat what) 
     const auto gather = [&](const Tensor& t) {
       if (t.defined() && t.numel() == total) dp.all_gather(t, t.rows(share.begin, share.end()));
     };
-    gather(b.weight);
+    if (!b.fp8) gather(b.weight);  // else it is made of its master
     gather(b.master);
     if (what == LoadWhat::weights) continue;
     gather(b.m);

@@ -25,10 +25,13 @@ void round_to_bf16(std::byte* data, size_t count) {
 // Fills one buffer after the other.
 class Stager {
  public:
-  Stager(Staging& staging, CopyStream* copies, bool rounds, const std::function<void(uint64_t)>& copied)
-      : staging_(staging), copies_(copies), rounds_(rounds), copied_(copied) {}
+  Stager(Staging& staging, CopyStream* copies, const std::function<void(uint64_t)>& copied)
+      : staging_(staging), copies_(copies), copied_(copied) {}
 
-  bool add(const std::byte* from, size_t bytes) {
+  // rounds: what is there is f32 and becomes bf16.
+  bool add(const std::byte* from, size_t bytes, bool rounds) {
+    if (rounds != rounds_) hand_on();
+    rounds_ = rounds;
     while (bytes > 0) {
       if (buffer_ == nullptr) buffer_ = staging_.take_free();
       if (buffer_ == nullptr) return false;
@@ -57,7 +60,7 @@ class Stager {
  private:
   Staging& staging_;
   CopyStream* copies_;
-  bool rounds_;
+  bool rounds_ = false;
   const std::function<void(uint64_t)>& copied_;
   std::byte* buffer_ = nullptr;
   size_t filled_ = 0;
@@ -68,7 +71,7 @@ class Stager {
 
 RankState::RankState(const ParamStore& params, int shard, int shards, CheckpointContent content) : bucket_end(params.buckets().size(), 0) {
   const bool all = content == CheckpointContent::training;
-  rounds = !all && params.precision().weight != DType::bf16;
+  rounds = !all;
   std::map<std::pair<ParamId, StateKind>, int32_t> numbers;
   for (const StatePiece& run : state_pieces(params, shard, shards, Rows::counted)) {
     if (!all && run.kind != StateKind::weight) continue;
@@ -89,9 +92,9 @@ RankState::RankState(const ParamStore& params, int shard, int shards, Checkpoint
 }
 
 bool stage(const RankState& state, Staging& staging, CopyStream* copies, const std::function<void(uint64_t)>& copied) {
-  Stager stager(staging, copies, state.rounds, copied);
+  Stager stager(staging, copies, copied);
   for (const StatePiece& run : state.runs)
-    if (!stager.add(run.tensor.as<const std::byte>(), run.tensor.bytes())) return false;
+    if (!stager.add(run.tensor.as<const std::byte>(), run.tensor.bytes(), state.rounds && run.tensor.dtype == DType::f32)) return false;
   stager.hand_on();
   staging.close();
   return true;

@@ -19,7 +19,7 @@ struct RankState {
   std::vector<Piece> pieces;         // the same elements, as the file has them
   uint64_t bytes = 0;                // in the file
   uint64_t source_bytes = 0;         // of the runs
-  bool rounds = false;               // f32 weights become bf16
+  bool rounds = false;               // what is f32 becomes bf16
   std::vector<uint64_t> bucket_end;  // of source_bytes, these many are copied when the bucket is; by bucket
 
   RankState(const ParamStore& params, int shard, int shards, CheckpointContent content);

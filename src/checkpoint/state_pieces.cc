@@ -6,10 +6,11 @@ namespace hlat {
 
 namespace {
 
+// Of a weight in FP8 the master is what is saved, as the weight.
 Tensor state_of(const Bucket& b, StateKind kind) {
   switch (kind) {
-    case StateKind::weight: return b.weight;
-    case StateKind::master: return b.master;
+    case StateKind::weight: return b.fp8 ? b.master : b.weight;
+    case StateKind::master: return b.fp8 ? Tensor{} : b.master;
     case StateKind::moment1: return b.m;
     case StateKind::moment2: return b.v;
   }
@@ -27,7 +28,7 @@ std::vector<StatePiece> state_pieces(const ParamStore& params, int shard, int sh
       const auto kind = static_cast<StateKind>(k);
       const Tensor state = state_of(b, kind);
       if (!state.defined()) continue;
-      const int64_t begin = kind == StateKind::weight ? 0 : b.own.begin;  // of `state` in the bucket
+      const int64_t begin = kind == StateKind::weight && !b.fp8 ? 0 : b.own.begin;  // of `state` in the bucket
       HLAT_CHECK(share.begin >= begin && share.end() <= begin + state.numel(), "the state of elements {} to {} is not here", share.begin,
                  share.end());
       for (const ParamId id : b.params) {
@@ -48,7 +49,8 @@ std::vector<StatePiece> state_pieces(const ParamStore& params, int shard, int sh
 
 SavedTensor saved_tensor(const ParamStore& params, ParamId param, StateKind kind) {
   const Precision& p = params.precision();
-  const DType type = kind == StateKind::weight ? p.weight : kind == StateKind::master ? DType::f32 : p.moment;
+  const DType weight = params.fp8(param) && p.master ? DType::f32 : p.weight;
+  const DType type = kind == StateKind::weight ? weight : kind == StateKind::master ? DType::f32 : p.moment;
   return {.name = params.spec(param).name, .kind = kind, .dtype = type, .shape = params.spec(param).slice.global};
 }
 

@@ -29,6 +29,8 @@ std::string conversion(StateKind kind, DType type, const SavedTensor& from) {
          (type == DType::bf16 ? fmt::format("rounded from {} to the nearest", source) : fmt::format("widened from {}: exact", source));
 }
 
+DType stat_of(DType weight) { return weight == DType::f64 ? DType::f64 : DType::f32; }
+
 class Finder {
  public:
   Finder(const CheckpointIndex& index, const ParamStore& params, LoadWhat what) : index_(index), params_(params), what_(what) {
@@ -47,7 +49,8 @@ class Finder {
     }
     for (ParamId id = 0; id < params_.size(); ++id) {
       find_weight(id, trains);
-      if (trains && any.master.defined()) take(id, StateKind::master, any.master.dtype, {StateKind::master, StateKind::weight});
+      if (trains && params_.precision().master && !params_.fp8(id))
+        take(id, StateKind::master, stat_of(params_.precision().weight), {StateKind::master, StateKind::weight});
       if (trains && what_ == LoadWhat::training)
         for (const StateKind kind : {StateKind::moment1, StateKind::moment2}) take(id, kind, any.m.dtype, {kind});
     }
@@ -58,7 +61,8 @@ class Finder {
  private:
   void find_weight(ParamId id, bool trains) {
     const std::string& name = params_.spec(id).name;
-    const DType type = params_.precision().weight;
+    const bool f32 = params_.fp8(id) && params_.precision().master;  // what is loaded for a weight in FP8 is its master
+    const DType type = f32 ? DType::f32 : params_.precision().weight;
     const auto weight = index_.find(StateKind::weight, name);
     if (weight) result_.used[static_cast<size_t>(*weight)] = 1;
     const bool from_master = type == DType::f32 && !(weight && index_.tensors[static_cast<size_t>(*weight)].dtype == DType::f32);

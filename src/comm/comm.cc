@@ -14,7 +14,9 @@ void check_dense(CommKind kind, const char* name, const Tensor& t) {
   HLAT_CHECK(t.defined() && t.is_contiguous(), "{}: {} is {}, expected a contiguous tensor", name_of(kind), name, t.str());
 }
 
-void check_sum(CommKind kind, const Tensor& t) { HLAT_CHECK(t.dtype != DType::i32, "{}: {} cannot be summed", name_of(kind), t.str()); }
+void check_sum(CommKind kind, const Tensor& t) {
+  HLAT_CHECK(t.dtype != DType::i32 && !is_fp8(t.dtype), "{}: {} cannot be summed", name_of(kind), t.str());
+}
 
 }  // namespace
 

@@ -9,8 +9,8 @@ namespace {
 
 size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
-// Any contiguous bytes as a tensor of the inner group; every type's size is a multiple of two.
-Tensor words(std::byte* data, size_t bytes) { return Tensor::contiguous(data, DType::bf16, {static_cast<int64_t>(bytes / 2)}); }
+// Any contiguous bytes as a tensor of the inner group.
+Tensor raw_bytes(std::byte* data, size_t bytes) { return Tensor::contiguous(data, DType::f8e4m3, {static_cast<int64_t>(bytes)}); }
 
 }  // namespace
 
@@ -85,7 +85,7 @@ void StagedComm::do_all_reduce(Tensor t) {
 void StagedComm::do_broadcast(Tensor t, int root) {
   begin();
   for (size_t first = 0; first < t.bytes(); first += kStagedPiece) {
-    const Tensor host = words(piece_, std::min(kStagedPiece, t.bytes() - first));
+    const Tensor host = raw_bytes(piece_, std::min(kStagedPiece, t.bytes() - first));
     std::byte* place = at(t.data, static_cast<int64_t>(first));
     if (rank() == root) copies_->fetch(host.data, place, host.bytes());
     copies_->finish();  // elsewhere: the last piece has left the buffer
@@ -176,14 +176,14 @@ uint64_t StagedComm::start_send(const void* data, size_t bytes, int peer, int ta
   Message m{.buffer = take_buffer(bytes), .request = {}, .bytes = bytes};
   copies_->fetch(buffers_[m.buffer], data, bytes);
   copies_->finish();
-  m.request = inner_->send(words(buffers_[m.buffer], bytes), peer, tag);
+  m.request = inner_->send(raw_bytes(buffers_[m.buffer], bytes), peer, tag);
   messages_.emplace(next_id_, m);
   return next_id_++;
 }
 
 uint64_t StagedComm::start_recv(void* data, size_t bytes, int peer, int tag) {
   Message m{.buffer = take_buffer(bytes), .request = {}, .to = data, .bytes = bytes, .mark = copies_->mark()};
-  m.request = inner_->recv(words(buffers_[m.buffer], bytes), peer, tag);
+  m.request = inner_->recv(raw_bytes(buffers_[m.buffer], bytes), peer, tag);
   messages_.emplace(next_id_, m);
   return next_id_++;
 }

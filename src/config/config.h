@@ -66,6 +66,9 @@ struct PrecisionConfig {
   std::string softmax, norms, loss;                    // arithmetic of these operators: f32 | bf16
   std::string round_weights, round_moments;            // nearest | stochastic
   std::string round_activations, round_sums;           // nearest | stochastic; sums: accumulated and summed gradients
+  std::string products;                                // of linear layers: fp8 | activations (their type)
+  std::string fp8_grads;                               // gradients as operands of those: e5m2 | e4m3
+  std::string weight_grads;                            // products that make gradients of weights: fp8 | bf16
   bool keyed_noise = true;  // noise is a function of the global element; false: ranks draw their own, and replicas drift apart
   bool operator==(const PrecisionConfig&) const = default;
 };

@@ -19,6 +19,8 @@ constexpr std::array kNotes = {
 | mixed_sr | bf16 | bf16 | yes | f32 | f32 | stochastic |
 | bf16_sr | bf16 | bf16 | no | bf16 | bf16 | stochastic |
 | bf16 | bf16 | bf16 | no | bf16 | bf16 | nearest |
+| fp8 | bf16 | FP8 in linear layers, else bf16 | yes | f32 | f32 | nearest |
+| fp8_sr | bf16 | FP8 in linear layers, else bf16 | no | bf16 | bf16 | stochastic |
 
 Which to take: fp32 on a CPU without AMX and for small models; mixed on GPUs and for large models. bf16_sr needs 8 bytes per parameter
 for weights, gradients and optimizer where mixed needs 18, and is what HLAT-7B was trained with. bf16 is there to compare with: updates

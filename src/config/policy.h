@@ -8,12 +8,12 @@
 
 namespace hlat {
 
-enum class PrecisionKind : uint8_t { fp32, mixed, mixed_sr, bf16_sr, bf16 };
+enum class PrecisionKind : uint8_t { fp32, mixed, mixed_sr, bf16_sr, bf16, fp8, fp8_sr };
 enum class ScheduleKind : uint8_t { cosine_clamped, cosine, linear, constant, warmup_stable_decay };
 enum class RecomputeKind : uint8_t { none, selective, full };
 
 // Names in the order of the enumerators.
-inline constexpr std::array<std::string_view, 5> kPrecisionNames = {"fp32", "mixed", "mixed_sr", "bf16_sr", "bf16"};
+inline constexpr std::array<std::string_view, 7> kPrecisionNames = {"fp32", "mixed", "mixed_sr", "bf16_sr", "bf16", "fp8", "fp8_sr"};
 inline constexpr std::array<std::string_view, 5> kScheduleNames = {"cosine_clamped", "cosine", "linear", "constant", "warmup_stable_decay"};
 
 std::string_view name_of(PrecisionKind k);

@@ -26,14 +26,18 @@ constexpr std::array kChoices = {
     Choice{"round_moments", &PrecisionConfig::round_moments},
     Choice{"round_activations", &PrecisionConfig::round_activations},
     Choice{"round_sums", &PrecisionConfig::round_sums},
+    Choice{"products", &PrecisionConfig::products},
+    Choice{"fp8_grads", &PrecisionConfig::fp8_grads},
+    Choice{"weight_grads", &PrecisionConfig::weight_grads},
 };
 
 }  // namespace
 
 PrecisionConfig precision_row(PrecisionKind preset) {
-  const bool f32 = preset == PrecisionKind::fp32;
-  const bool masters = preset == PrecisionKind::mixed || preset == PrecisionKind::mixed_sr;
-  const bool stochastic = preset == PrecisionKind::mixed_sr || preset == PrecisionKind::bf16_sr;
+  using enum PrecisionKind;
+  const bool f32 = preset == fp32;
+  const bool masters = preset == mixed || preset == mixed_sr || preset == fp8;
+  const bool stochastic = preset == mixed_sr || preset == bf16_sr || preset == fp8_sr;
   const char* model = f32 ? "f32" : "bf16";
   const char* state = f32 || masters ? "f32" : "bf16";
   const char* stores = stochastic ? "stochastic" : "nearest";
@@ -44,6 +48,9 @@ PrecisionConfig precision_row(PrecisionKind preset) {
   row.softmax = row.norms = row.loss = "f32";
   row.round_weights = row.round_moments = stores;
   row.round_activations = row.round_sums = "nearest";
+  row.products = preset == fp8 || preset == fp8_sr ? "fp8" : "activations";
+  row.fp8_grads = "e5m2";
+  row.weight_grads = "fp8";
   return row;
 }
 

@@ -42,6 +42,13 @@ std::vector<Violation> precision_violations(const Config& config) {
                      (row.round_moments == "stochastic" && row.moments == "bf16") || row.round_activations == "stochastic" ||
                      row.round_sums == "stochastic";
   refuse(!row.keyed_noise && !noise, "keyed_noise", "", "has no effect: nothing is rounded stochastically; train.precision=bf16_sr does");
+  const bool fp8 = row.products == "fp8";
+  refuse(fp8 && f32, "products", "activations", "must be activations with f32 activations: FP8 operands are made of bf16 ones");
+  refuse(fp8 && row.round_activations == "stochastic", "products", "round_activations",
+         "must be activations where activations are rounded stochastically: FP8 operands are rounded to the nearest");
+  refuse(fp8 && row.norms == "bf16", "products", "norms", "must be activations with norms in bf16: norms that store FP8 compute in f32");
+  refuse(!fp8 && !given.fp8_grads.empty(), "fp8_grads", "products", "has no effect: no product is FP8; train.precision=fp8 has such");
+  refuse(!fp8 && !given.weight_grads.empty(), "weight_grads", "products", "has no effect: no product is FP8; train.precision=fp8 has such");
   return found;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/bf16.h"
 #include "base/file.h"
+#include "base/fp8.h"
 
 namespace hlat::fault {
 
@@ -32,6 +33,8 @@ void change_elements(Device& device, const Tensor& t, const Body& body) {
     case DType::f32: each(float{}); break;
     case DType::bf16: each(bf16{}); break;
     case DType::f64: each(double{}); break;
+    case DType::f8e4m3: each(f8e4m3{}); break;
+    case DType::f8e5m2: each(f8e5m2{}); break;
     case DType::i32: fail("a fault in {}: it has no numbers with exponents", t.str());
   }
   device.upload(t, bytes.data());
@@ -41,12 +44,16 @@ struct SetNan {
   void operator()(float& x) const { x = std::numeric_limits<float>::quiet_NaN(); }
   void operator()(double& x) const { x = std::numeric_limits<double>::quiet_NaN(); }
   void operator()(bf16& x) const { x = to_bf16(std::numeric_limits<float>::quiet_NaN()); }
+  void operator()(f8e4m3& x) const { x.bits = 0x7f; }
+  void operator()(f8e5m2& x) const { x.bits = 0x7f; }
 };
 
 struct FlipBit {
   void operator()(float& x) const { x = std::bit_cast<float>(std::bit_cast<uint32_t>(x) ^ (uint32_t{1} << 30)); }
   void operator()(double& x) const { x = std::bit_cast<double>(std::bit_cast<uint64_t>(x) ^ (uint64_t{1} << 62)); }
   void operator()(bf16& x) const { x.bits = static_cast<uint16_t>(x.bits ^ (1u << 14)); }
+  void operator()(f8e4m3& x) const { x.bits = static_cast<uint8_t>(x.bits ^ (1u << 6)); }
+  void operator()(f8e5m2& x) const { x.bits = static_cast<uint8_t>(x.bits ^ (1u << 6)); }
 };
 
 struct Multiply {
@@ -54,6 +61,8 @@ struct Multiply {
   void operator()(float& x) const { x = static_cast<float>(x * factor); }
   void operator()(double& x) const { x *= factor; }
   void operator()(bf16& x) const { x = to_bf16(static_cast<float>(to_float(x) * factor)); }
+  void operator()(f8e4m3& x) const { x = to_e4m3(static_cast<float>(to_float(x) * factor)); }
+  void operator()(f8e5m2& x) const { x = to_e5m2(static_cast<float>(to_float(x) * factor)); }
 };
 
 }  // namespace

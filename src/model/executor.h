@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/fp8_weights.h"
 #include "model/llama.h"
 #include "model/pipeline_links.h"
 #include "ops/device.h"
@@ -32,7 +33,10 @@ class Executor {
   Executor(const Config& config, const Precision& precision, const Mesh& mesh, Memory& memory, Ops& ops, Ops& inference, Device& device,
            ParamUse use);
 
-  void init_weights() const { params_.init(ops_, config_.run.seed); }
+  void init_weights() const;
+  // After the parameters' state was loaded. scales: those of FP8 were, too. Collective.
+  void weights_loaded(bool scales) const;
+  const Fp8Weights& fp8() const { return fp8_; }
 
   // Passes from now on are those of this training step: its number is part of the noise with which they round. 0: of none.
   void set_step(int64_t step) { step_ = step; }
@@ -94,6 +98,7 @@ class Executor {
   ParamUse use_;
   Llama model_;
   ParamStore params_;
+  Fp8Weights fp8_;
   Tape tape_;
   PipelineLinks links_;
   std::map<std::pair<int, int>, Flight> flights_;  // by chunk and slot

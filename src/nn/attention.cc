@@ -17,9 +17,11 @@ void Attention::declare(ParamBuilder& params, const std::string& prefix, const M
   output.declare_rows(params, prefix + ".output", model.hidden, model.heads * head, {share.q.begin * head, share.q.count * head},
                       output_std(model));
   qkv.coalesced = model.coalesced;
+  params.multiply_in_fp8(qkv.weight);
+  params.multiply_in_fp8(output.weight);
 }
 
-void Attention::forward(Ctx& ctx, Tensor x, Tensor y) const {
+void Attention::forward(Ctx& ctx, const Operand& x, Tensor y) const {
   const AttentionShape& s = ctx.attention;
   const TapeOutput packed = ctx.tape.output(BlockOp::qkv, 0, ctx.act(), {s.tokens(), s.qkv_width()});
   if (packed.stale) {
@@ -37,7 +39,9 @@ void Attention::forward(Ctx& ctx, Tensor x, Tensor y) const {
     if (out.stale) attend(ctx, packed.tensor, out.tensor, lse.tensor);
     if (ctx.watch != nullptr) watch_scores(ctx, packed.tensor, lse.tensor);
   }
-  if (y.defined()) output.forward_sum(ctx, out.tensor, y, "attention output");
+  if (!y.defined()) return;
+  const Scope scope(ctx.temp());
+  output.forward_sum(ctx, output.forward_input(ctx, out.tensor), y, "attention output");
 }
 
 void Attention::attend(Ctx& ctx, Tensor packed, Tensor out, Tensor lse) const {
@@ -89,10 +93,13 @@ void Attention::backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const {
   const Tensor dqkv = ctx.temp({s.tokens(), s.qkv_width()}, "dqkv");
   {
     const Scope inner(ctx.temp());
-    dy = ctx.enter(dy);
-    output.backward_weight(ctx, out, dy);
+    const Operand dsum = output.gradient(ctx, dy);
+    {
+      const Scope form(ctx.temp());
+      output.backward_weight(ctx, output.backward_input_form(ctx, out), dsum);
+    }
     const Tensor dout = ctx.temp({s.tokens(), s.out_width()}, "dattention");
-    output.backward_input(ctx, dy, dout, {.name = "dattention", .columns = output.inputs(ctx)});
+    output.backward_input(ctx, dsum, dout, {.name = "dattention", .columns = output.inputs(ctx)});
     const Tensor wide = ctx.wide(dqkv), packed = ctx.tape.at(BlockOp::qkv), lse = ctx.tape.at(BlockOp::attention, 1);
     if (ctx.precision().softmax == DType::bf16)
       narrow_attention_bwd(ctx, wide, dout, packed);
@@ -100,7 +107,7 @@ void Attention::backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const {
       ctx.ops.attention_bwd(wide, ctx.widened(dout), ctx.widened(out), lse, ctx.widened(packed), s, ctx.rope);
     ctx.store(dqkv, wide, {.name = "dqkv", .columns = qkv.outputs(ctx)});
   }
-  qkv.backward_column_split(ctx, x, dqkv, dx, "dattention input");
+  qkv.backward_column_split(ctx, qkv.kept(ctx, x), qkv.gradient(ctx, dqkv), dx, "dattention input");
 }
 
 }  // namespace hlat

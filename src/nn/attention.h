@@ -15,7 +15,8 @@ struct Attention {
 
   void declare(ParamBuilder& params, const std::string& prefix, const ModelConfig& model);
   // y may be undefined: then only the saved outputs are brought up to date.
-  void forward(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor y /*(rows, D)*/) const;
+  void forward(Ctx& ctx, const Operand& x /*(rows, D)*/, Tensor y /*(rows, D)*/) const;
+  // x as the tape has it.
   void backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const;
 
  private:

@@ -11,24 +11,31 @@ void Block::declare(ParamBuilder& params, int64_t layer, const ModelConfig& mode
 }
 
 void Block::forward(Ctx& ctx, Tensor x, Tensor y) const {
-  const Shape wide = x.shape, rows = {x.dim(0)};
-  const TapeOutput n1 = ctx.tape.output(BlockOp::norm1, 0, ctx.act(), wide);
-  const TapeOutput r1 = ctx.tape.output(BlockOp::norm1, 1, ctx.stat(), rows);
-  if (n1.stale) norm1.forward(ctx, x, n1.tensor, r1.tensor, ctx.residual("norm1"));
+  const int64_t n = x.dim(0);
+  const OperandPlace n1 = attention.qkv.input_place(ctx, BlockOp::norm1, n);
+  const TapeOutput r1 = ctx.tape.output(BlockOp::norm1, 1, ctx.stat(), {n});
+  if (n1.stale) norm1.forward(ctx, x, n1, r1.tensor, ctx.residual("norm1"));
 
-  const TapeOutput mid = ctx.tape.output(BlockOp::mid, 0, ctx.act(), wide);
-  attention.forward(ctx, n1.tensor, mid.stale ? mid.tensor : Tensor{});
-  const TapeOutput n2 = ctx.tape.output(BlockOp::norm2, 0, ctx.act(), wide);
-  const TapeOutput r2 = ctx.tape.output(BlockOp::norm2, 1, ctx.stat(), rows);
+  const TapeOutput mid = ctx.tape.output(BlockOp::mid, 0, ctx.act(), x.shape);
+  attention.forward(ctx, n1.operand, mid.stale ? mid.tensor : Tensor{});
+  const OperandPlace n2 = mlp.gate_up.input_place(ctx, BlockOp::norm2, n);
+  const TapeOutput r2 = ctx.tape.output(BlockOp::norm2, 1, ctx.stat(), {n});
   const bool fused = mid.stale && !ctx.rounds() && ctx.precision().norm != DType::bf16;
   if (fused) {
-    ctx.ops.add_rmsnorm(mid.tensor, n2.tensor, r2.tensor, x, mid.tensor, ctx.params.weight(norm2.weight), ctx.norm_eps);
+    add_norm(ctx, x, mid.tensor, n2, r2.tensor);
   } else {
     if (mid.stale) add_residual(ctx, x, mid.tensor);
-    if (n2.stale) norm2.forward(ctx, mid.tensor, n2.tensor, r2.tensor, ctx.residual("norm2"));
+    if (n2.stale) norm2.forward(ctx, mid.tensor, n2, r2.tensor, ctx.residual("norm2"));
   }
 
-  mlp.forward(ctx, n2.tensor, mid.tensor, y);
+  mlp.forward(ctx, n2.operand, mid.tensor, y);
+}
+
+// mid = x + mid, and its norm.
+void Block::add_norm(Ctx& ctx, Tensor x, Tensor mid, const OperandPlace& y, Tensor rstd) const {
+  const Tensor w = ctx.params.weight(norm2.weight);
+  if (y.fp8()) return ctx.ops.add_rmsnorm_fp8(y.store, mid, y.operand.wide, rstd, x, mid, w, ctx.norm_eps);
+  ctx.ops.add_rmsnorm(mid, y.operand.wide, rstd, x, mid, w, ctx.norm_eps);
 }
 
 // mid = x + mid.

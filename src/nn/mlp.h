@@ -14,8 +14,12 @@ struct Mlp {
 
   void declare(ParamBuilder& params, const std::string& prefix, const ModelConfig& model);
   // y and the residual may be undefined: then only the saved outputs are brought up to date.
-  void forward(Ctx& ctx, Tensor x /*(rows, D)*/, Tensor residual /*(rows, D)*/, Tensor y /*(rows, D)*/) const;
+  void forward(Ctx& ctx, const Operand& x /*(rows, D)*/, Tensor residual /*(rows, D)*/, Tensor y /*(rows, D)*/) const;
+  // x as the tape has it.
   void backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const;
+
+ private:
+  void swiglu_backward(Ctx& ctx, const OperandPlace& dgu, Tensor dproduct) const;
 };
 
 }  // namespace hlat

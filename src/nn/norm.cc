@@ -11,6 +11,11 @@ void Norm::forward(Ctx& ctx, Tensor x, Tensor y, Tensor rstd, const StorePlace& 
   ctx.store(y, out, place);
 }
 
+void Norm::forward(Ctx& ctx, Tensor x, const OperandPlace& y, Tensor rstd, const StorePlace& place) const {
+  if (y.fp8()) return ctx.ops.rmsnorm_fp8(y.store, y.operand.wide, rstd, x, ctx.params.weight(weight), ctx.norm_eps);
+  forward(ctx, x, y.operand.wide, rstd, place);
+}
+
 void Norm::backward(Ctx& ctx, Tensor x, Tensor rstd, Tensor dy, Tensor dx, bool add_dx, bool accumulate, const StorePlace& place) const {
   const Scope scope(ctx.temp());
   const Tensor w = ctx.params.weight(weight);

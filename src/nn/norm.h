@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/ctx.h"
+#include "nn/operand.h"
 
 namespace hlat {
 
@@ -12,6 +13,8 @@ struct Norm {
     weight = params.add_replicated(name, {width}, decay);
   }
   void forward(Ctx& ctx, Tensor x, Tensor y, Tensor rstd, const StorePlace& place) const;
+  // To what a linear layer reads.
+  void forward(Ctx& ctx, Tensor x, const OperandPlace& y, Tensor rstd, const StorePlace& place) const;
   // dx = or dx += ; dx may alias dy when it does not add.
   void backward(Ctx& ctx, Tensor x, Tensor rstd, Tensor dy, Tensor dx, bool add_dx, bool accumulate, const StorePlace& place) const;
 };

@@ -50,6 +50,7 @@ class Tape {
 
   TapeOutput output(BlockOp op, int output, DType dtype, const Shape& shape);
   Tensor at(BlockOp op, int output = 0) const;  // in the backward, after recomputation
+  bool recomputing() const { return recomputing_; }  // since begin_recompute
 
  private:
   using Outputs = std::array<std::array<Tensor, kMaxOutputs>, kBlockOps>;

@@ -1,4 +1,4 @@
-// Values of a tensor of any float type, on the host.
+// Values of a tensor of any float type, on the host; of FP8 as they are stored, without their scale.
 #pragma once
 
 #include <vector>

@@ -12,6 +12,8 @@ namespace hlat {
 
 inline constexpr int64_t kFp8Scale = 2;     // (kFp8Scale) f32: the scale, its inverse
 inline constexpr int64_t kFp8History = 16;  // steps whose largest values decide on a scale
+inline constexpr int64_t kFp8Grain = 16;    // dimensions of products are multiples of this
+inline constexpr int kFp8Exponent = 60;     // scales are powers of two from 2^-60 to 2^60
 
 // What was met while values were stored: a tensor of (kFp8Seen) f64.
 struct Fp8Seen {

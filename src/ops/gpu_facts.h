@@ -20,6 +20,9 @@ struct GpuFacts {
 // A GPU of which only the compute capability is known: 90 for sm_90.
 GpuFacts gpu_of_capability(std::string name, int capability);
 
+// Whether its tensor cores multiply FP8 (Ada, Hopper and later).
+inline bool multiplies_fp8(const GpuFacts& gpu) { return 10 * gpu.major + gpu.minor >= 89; }
+
 // What the program's GPU code was built for: CMake's list of architectures, with commas: "80-real,90". Code for sm_XY runs on GPUs of the
 // same major capability from XY on, PTX on all from XY on.
 struct GpuCode {

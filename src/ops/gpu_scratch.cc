@@ -14,6 +14,19 @@ size_t gpu_matmul_scratch(const MatmulShape& s) {
   return std::min(kGpuMatmulWorkspace, parts);
 }
 
+GpuFp8Scratch gpu_matmul_fp8_scratch(const GpuFacts& gpu, const MatmulShape& s) {
+  GpuFp8Scratch parts{.product = gpu_matmul_scratch(s)};
+  if (!multiplies_fp8(gpu)) {
+    const auto wide = [](int64_t rows, int64_t width) {
+      return (static_cast<size_t>(rows * width) * size_of(DType::bf16) + kAlign - 1) / kAlign * kAlign;
+    };
+    parts.a = wide(s.m, s.k);
+    parts.b = wide(s.n, s.k);
+  }
+  parts.total = parts.a + parts.b + parts.product;
+  return parts;
+}
+
 int64_t gpu_norm_parts(int64_t rows, int64_t width) { return std::clamp<int64_t>(rows / 4, 1, 1024 < width && width <= 2048 ? 1056 : 528); }
 
 size_t gpu_rmsnorm_bwd_scratch(int64_t rows, int64_t width) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "ops/gpu_facts.h"
 #include "ops/ops.h"
 
 namespace hlat {
@@ -14,6 +15,12 @@ namespace hlat {
 inline constexpr size_t kGpuMatmulWorkspace = size_t{32} << 20;
 // Splitting k takes a partial c per split; small products need less than the full workspace.
 size_t gpu_matmul_scratch(const MatmulShape& s);
+
+// Of a product of FP8: a and b in bf16, on a GPU that does not multiply FP8, then the product's own.
+struct GpuFp8Scratch {
+  size_t a = 0, b = 0, product = 0, total = 0;
+};
+GpuFp8Scratch gpu_matmul_fp8_scratch(const GpuFacts& gpu, const MatmulShape& s);
 
 // Blocks of the norm's backward: four for each multiprocessor of a large GPU, eight of the smaller blocks that narrower rows have.
 int64_t gpu_norm_parts(int64_t rows, int64_t width);

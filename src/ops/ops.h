@@ -253,9 +253,11 @@ class Ops {
   void matmul_fp8(Tensor c /*(m, n)*/, Fp8Operand a /*(m, k)*/, Fp8Operand b /*(n, k)*/, Tensor residual, Fp8MatmulArgs args);
   // Between steps, for U tensors: the largest value that any of P ranks has seen takes the place of the one kFp8History steps ago, and the
   // scale becomes the largest power of two that keeps the largest of the history within limit. A tensor of which nothing but zeros was seen
-  // so far, or of which something not finite was seen, keeps what it has.
+  // so far, or of which something not finite was seen, keeps what it has. reset, if defined, is then set to 0. A clip that is NaN (the factor
+  // of the update that follows) leaves everything as it is.
   void fp8_scales(Tensor scale /*(U, kFp8Scale) f32*/, Tensor history /*(U, kFp8History) f32*/, Tensor seen /*(P, U, kFp8Seen) f64*/,
-                  Tensor limit /*(U) f32*/, Tensor step /*(kAdamwStep) f64*/);
+                  Tensor limit /*(U) f32*/, Tensor step /*(kAdamwStep) f64*/, Tensor clip = {} /*(1) f32*/,
+                  Tensor reset = {} /*(R, kFp8Seen) f64*/);
 
   const Cost& cost() const { return cost_; }
   void reset_cost() {
@@ -349,7 +351,7 @@ class Ops {
   virtual void do_dequantize(Tensor y, Tensor x, Tensor scale) = 0;
   virtual void do_matmul_fp8(Tensor c, const Fp8Operand& a, const Fp8Operand& b, Tensor residual, const MatmulShape& s, bool fast_sums,
                              Tensor scratch) = 0;
-  virtual void do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step) = 0;
+  virtual void do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step, Tensor clip, Tensor reset) = 0;
 
  private:
   // The time of one op, still to be added to the op's seconds.

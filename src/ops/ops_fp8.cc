@@ -5,8 +5,6 @@ namespace hlat {
 
 namespace {
 
-constexpr int64_t kFp8Grain = 16;  // products of FP8 have dimensions that are multiples of this
-
 void check_scale(const char* op, const Tensor& scale) { check({op, "scale"}, scale, {kFp8Scale}, DType::f32); }
 
 void check_seen(const char* op, const Tensor& seen) {
@@ -209,7 +207,7 @@ void Ops::matmul_fp8(Tensor c, Fp8Operand a, Fp8Operand b, Tensor residual, Fp8M
   do_matmul_fp8(c, a, b, residual, s, args.fast_sums, scratch(matmul_fp8_scratch(s), OpKind::matmul));
 }
 
-void Ops::fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step) {
+void Ops::fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step, Tensor clip, Tensor reset) {
   HLAT_CHECK(limit.rank() == 1 && seen.rank() == 3, "fp8_scales: limit {}, seen {}", limit.str(), seen.str());
   const int64_t units = limit.dim(0);
   check({"fp8_scales", "limit"}, limit, {units}, DType::f32);
@@ -217,8 +215,10 @@ void Ops::fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Te
   check({"fp8_scales", "history"}, history, {units, kFp8History}, DType::f32);
   check({"fp8_scales", "seen"}, seen, {seen.dim(0), units, kFp8Seen}, DType::f64);
   check({"fp8_scales", "step"}, step, {kAdamwStep}, DType::f64);
+  if (clip.defined()) check({"fp8_scales", "clip"}, clip, {1}, DType::f32);
+  if (reset.defined()) check({"fp8_scales", "reset"}, reset, {reset.dim(0), kFp8Seen}, DType::f64);
   const Timed timed = count(OpKind::quantize, 0, hlat::bytes_of({scale, history, seen, limit}));
-  if (units > 0) do_fp8_scales(scale, history, seen, limit, step);
+  if (units > 0) do_fp8_scales(scale, history, seen, limit, step, clip, reset);
 }
 
 }  // namespace hlat

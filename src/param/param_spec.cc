@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/fp8.h"
+
 namespace hlat {
 
 bool ParamSpec::late() const {
@@ -21,6 +23,12 @@ ParamId ParamBuilder::add_replicated(std::string name, const Shape& shape, bool 
   const ParamId id = add({.name = std::move(name), .slice = Slice::whole(shape), .decay = decay});
   share(id, Axis::tp, sequence_ ? SharedGrad::partial : SharedGrad::copy);
   return id;
+}
+
+void ParamBuilder::multiply_in_fp8(ParamId id) {
+  ParamSpec& spec = specs_[static_cast<size_t>(id)];
+  const Shape& shape = spec.slice.global;
+  spec.fp8 = shape[0] % kFp8Grain == 0 && shape[1] % kFp8Grain == 0;
 }
 
 void ParamBuilder::share(ParamId id, Axis axis, SharedGrad grad, int64_t first_row) {

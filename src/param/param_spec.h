@@ -32,6 +32,7 @@ struct ParamSpec {
   double init_std = 0;  // 0: starts at one (norms)
   bool decay = true;    // weight decay applies
   int group = 0;        // gradients of a group are complete at the same time
+  bool fp8 = false;     // products with it are FP8 where the policy has such
   std::vector<Sharing> sharing = {};
 
   // Whether its gradient is complete only after the last action of a step.
@@ -60,6 +61,8 @@ class ParamBuilder {
   ParamId add_split(std::string name, const Shape& shape, int dim, std::vector<SlicePart> parts, double std) {
     return add({.name = std::move(name), .slice = Slice::of(shape, dim, std::move(parts)), .init_std = std});
   }
+  // Of a linear layer: both dimensions must be multiples of kFp8Grain in the whole model, or its products stay in the type of activations.
+  void multiply_in_fp8(ParamId id);
   // Its rows from first_row on are on all ranks along the axis. A group of one shares nothing.
   void share(ParamId id, Axis axis, SharedGrad grad, int64_t first_row = 0);
   std::vector<ParamSpec> take() { return std::move(specs_); }

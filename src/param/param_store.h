@@ -3,12 +3,15 @@
 // A store for evaluation has weights only: no gradients, no optimizer state, nothing to update.
 // With optimizer sharding (ZeRO-1) each of `shards` ranks keeps the state of an equal flat range of every bucket.
 // Initial values are functions of (seed, name, global element) alone.
+// Under a policy with FP8 products the weights of linear layers are FP8, in buckets of their own, beside a transposed copy. What the
+// optimizer updates is their master: f32, or with no masters the bf16 value that the weight would be.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "ops/ops.h"
+#include "param/fp8_state.h"
 #include "param/param_spec.h"
 #include "param/precision.h"
 #include "tensor/region.h"
@@ -26,9 +29,11 @@ enum class ParamUse : uint8_t { training, weights };
 struct Bucket {
   std::vector<ParamId> params;
   Tensor weight, grad;  // (n); grad, own and the state only for training
+  Tensor transposed;    // (n): weights of FP8, each as its transpose
   Part own;             // elements whose optimizer state is here
   Tensor master, m, v;  // (own.count); master undefined without one
   bool late = false;    // its gradients are complete only after the last action of a step (ParamSpec::late)
+  bool fp8 = false;
 };
 
 // A run of elements of one parameter that this rank updates, in one optimizer call.
@@ -55,6 +60,11 @@ class ParamStore {
     return t;
   }
 
+  bool fp8(ParamId id) const { return precision_.fp8 && spec(id).fp8; }
+  // Of a weight in FP8: its transpose, and what its products scale with.
+  Tensor transposed(ParamId id) const { return transposed_[static_cast<size_t>(id)]; }
+  const Fp8State& fp8_state() const { return fp8_state_; }
+
   int64_t offset(ParamId id) const { return offset_[static_cast<size_t>(id)]; }  // of its first element in its bucket
 
   // Buckets in the order in which a backward completes them.
@@ -63,10 +73,12 @@ class ParamStore {
   const std::vector<UpdateUnit>& units() const { return units_; }
   int64_t counted_units() const { return counted_units_; }
 
-  void init(Ops& ops, uint64_t seed) const;  // weights, masters; all else to zero
+  // Weights, masters; all else to zero. Weights of FP8 follow from their masters (model/fp8_weights.h).
+  void init(Ops& ops, uint64_t seed) const;
 
  private:
   void plan_buckets(int64_t bucket_bytes);
+  void place_state(Memory& memory, const Sharding& sharding, Bucket& b, int64_t total);
   void place(Memory& memory, const Sharding& sharding, ParamUse use);
   Tensor lay_out(Region& region, const Bucket& b, int64_t total, DType dtype, const std::string& what, std::vector<Tensor>& views) const;
   void make_units();
@@ -74,7 +86,8 @@ class ParamStore {
 
   std::vector<ParamSpec> specs_;
   Precision precision_;
-  std::vector<Tensor> weight_, grad_;
+  std::vector<Tensor> weight_, grad_, transposed_;
+  Fp8State fp8_state_;
   std::vector<int64_t> offset_;  // of each parameter in its bucket
   std::vector<Bucket> buckets_;
   std::vector<UpdateUnit> units_;

@@ -23,7 +23,10 @@ Precision precision_of_row(const PrecisionConfig& row) {
           .moments = rounding_of(row.round_moments),
           .activations = rounding_of(row.round_activations),
           .gradients = rounding_of(row.round_sums),
-          .keyed_noise = row.keyed_noise};
+          .keyed_noise = row.keyed_noise,
+          .fp8 = row.products == "fp8",
+          .fp8_grad = row.fp8_grads == "e4m3" ? DType::f8e4m3 : DType::f8e5m2,
+          .fp8_weight_grads = row.weight_grads == "fp8"};
 }
 
 }  // namespace

@@ -30,14 +30,14 @@ GradSync::GradSync(const ParamStore& params, const Mesh& mesh, bool zero1, uint6
   int groups = 0;
   for (ParamId id = 0; id < params.size(); ++id) groups = std::max(groups, params.spec(id).group + 1);
   members_.resize(static_cast<size_t>(groups));
-  bucket_of_.resize(static_cast<size_t>(groups));
+  buckets_of_.resize(static_cast<size_t>(groups));
   for (size_t b = 0; b < params.buckets().size(); ++b)
     for (const ParamId id : params.buckets()[b].params) {
       const auto g = static_cast<size_t>(params.spec(id).group);
-      if (members_[g].empty()) ++groups_in_[b];
-      HLAT_CHECK(members_[g].empty() || bucket_of_[g] == b, "{} is not in the bucket of its group {}", params.spec(id).name, g);
       members_[g].push_back(id);
-      bucket_of_[g] = b;
+      if (!buckets_of_[g].empty() && buckets_of_[g].back() == b) continue;
+      buckets_of_[g].push_back(b);
+      ++groups_in_[b];
     }
 }
 
@@ -49,12 +49,15 @@ void GradSync::begin_step(int64_t step, const Health* health) {
 
 void GradSync::group_done(int group) {
   const auto g = static_cast<size_t>(group);
-  const size_t bucket = bucket_of_[g];
-  HLAT_CHECK(pending_[bucket] > 0, "group {} is complete twice", group);
-  --pending_[bucket];
-  if (params_.buckets()[bucket].late) return;
+  if (buckets_of_[g].empty()) return;
+  for (const size_t bucket : buckets_of_[g]) {
+    HLAT_CHECK(pending_[bucket] > 0, "group {} is complete twice", group);
+    --pending_[bucket];
+  }
+  if (params_.buckets()[buckets_of_[g].front()].late) return;
   for (const ParamId id : members_[g]) sum_partial(id);
-  if (pending_[bucket] == 0) reduce(bucket);
+  for (const size_t bucket : buckets_of_[g])
+    if (pending_[bucket] == 0) reduce(bucket);
 }
 
 void GradSync::sum_partial(ParamId id) const {

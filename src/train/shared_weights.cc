@@ -18,7 +18,7 @@ SharedWeights::SharedWeights(const ParamStore& params, const Mesh& mesh, Ops& op
       for (const Sharing& s : params.spec(id).sharing) {
         if (s.axis != axis) continue;
         const Tensor weight = params.weight(id), rows = weight.rows(s.first_row, weight.dim(0));
-        const bool small = rows.bytes() <= kPackedBytes;
+        const bool small = rows.bytes() <= kPackedBytes && !is_fp8(rows.dtype);
         (small ? h.small : h.large).push_back(rows.viewed({rows.numel()}));
         packed += small ? rows.numel() : 0;
       }

@@ -142,6 +142,7 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   result.checked = check && health_.due(step);
   sync_.begin_step(step, result.checked ? &health_ : nullptr);
   executor_.set_step(step);
+  executor_.fp8().begin_step();
   watched_ = check && monitor_.due(step) ? step : 0;
   if (watched_ > 0) monitor_.begin();
   if (!run_graphs(source, result)) run_schedule(source, result);
@@ -159,7 +160,7 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   optimizer_.clip(ops_, scalars_, total(kGradSq));
   if (pass_gate(step, result)) {
     now(FlightAction::update);
-    update();
+    update(step);
     if (faults_ != nullptr) faults_->weights();
     if (!gate_) sum_loss();
     sum_over_ranks(total(kWeightSq), true, zero1);
@@ -221,7 +222,8 @@ void TrainStep::read_totals(int64_t step, StepResult& result) const {
 }
 
 // Bucket by bucket, so that the all-gather of one is overlapped with the update of the next.
-void TrainStep::update() {
+void TrainStep::update(int64_t step) {
+  executor_.fp8().set_scales(scalars_.scale, step);
   for (int b = 0; b < static_cast<int>(params_.buckets().size()); ++b) {
     if (before_update_) before_update_(b);
     optimizer_.update(ops_, params_, scalars_, b, watched_ > 0);
@@ -230,6 +232,7 @@ void TrainStep::update() {
   ops_.sum(total(kWeightSq), scalars_.weight_sq.rows(0, params_.counted_units()));
   sync_.finish_gathers();
   shared_weights_.hand_out();
+  executor_.fp8().transpose();
 }
 
 // Gradients that are not finite have changed no weight: the clipping factor was NaN.

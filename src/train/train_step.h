@@ -78,7 +78,7 @@ class TrainStep {
   GradientSums sums_of(const Action& a);
   void run_schedule(BatchSource* source, StepResult& result);
   bool run_graphs(BatchSource* source, StepResult& result);
-  void update();
+  void update(int64_t step);
   CommTime comm_time() const;
   void now(FlightAction action, int micro = -1, int chunk = -1);
   Tensor total(size_t index) const;

@@ -27,6 +27,8 @@ class CpuOps final : public Ops {
   size_t attention_scratch(const AttentionShape& s, DType dtype, bool backward) const override;
   size_t cache_attention_scratch(int64_t tokens, int64_t segments, const CacheShape& s, DType dtype) const override;
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
+  size_t fp8_scratch(int64_t elements) const override;
+  size_t matmul_fp8_scratch(const MatmulShape& s) const override;
 
  protected:
   void do_embed(Tensor y, Tensor ids, Tensor table, int64_t first) override;
@@ -67,6 +69,13 @@ class CpuOps final : public Ops {
   void do_round_rows(Tensor dst, Tensor src, NoiseKey key, const ElementMap& map) override;
   void do_largest(Tensor out, Tensor x, bool absolute, Tensor scratch) override;
   void do_add_losses(Tensor table, Tensor stats, Tensor targets, Tensor groups, int64_t first, int64_t seq) override;
+  void do_quantize(const Fp8Store& out, Tensor x) override;
+  void do_quantize_flat(Tensor dst, Tensor src, Tensor scale, Tensor seen) override;
+  void do_transpose(Tensor y, Tensor x) override;
+  void do_dequantize(Tensor y, Tensor x, Tensor scale) override;
+  void do_matmul_fp8(Tensor c, const Fp8Operand& a, const Fp8Operand& b, Tensor residual, const MatmulShape& s, bool fast_sums,
+                     Tensor scratch) override;
+  void do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step, Tensor clip, Tensor reset) override;
 
  private:
   void update(const AdamwTensors& t, const AdamwScalars& s);

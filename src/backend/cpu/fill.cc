@@ -3,6 +3,7 @@
 
 #include "backend/cpu/cpu_ops.h"
 #include "base/bf16.h"
+#include "base/fp8.h"
 
 namespace hlat {
 
@@ -11,6 +12,10 @@ namespace {
 void put(const Tensor& t, int64_t i, float value) {
   if (t.dtype == DType::bf16)
     t.as<bf16>()[i] = to_bf16(value);
+  else if (t.dtype == DType::f8e4m3)
+    t.as<f8e4m3>()[i] = to_e4m3(value);
+  else if (t.dtype == DType::f8e5m2)
+    t.as<f8e5m2>()[i] = to_e5m2(value);
   else
     t.as<float>()[i] = value;
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/fp8.h"
 
 namespace hlat {
 
@@ -31,6 +32,34 @@ AdamwChange change_of(const std::array<AdamwSums, kSumParts>& parts) {
     c.v_max = std::max(c.v_max, static_cast<double>(p.v_max));
   }
   return c;
+}
+
+// What carries the weight from step to step and is updated as a plain weight is: of a weight in FP8 its master.
+const Tensor& updated(const AdamwTensors& t) { return is_fp8(t.weight.dtype) ? t.master : t.weight; }
+
+AdamwArgs adamw_args(const AdamwTensors& t, const AdamwScalars& s) {
+  const AdamwStep& step = *t.step.as<const AdamwStep>();
+  const auto key = philox_key({s.seed, s.stream});
+  AdamwArgs args{};
+  args.weight = updated(t).data;
+  args.master = t.master.defined() && !is_fp8(t.weight.dtype) ? t.master.as<float>() : nullptr;
+  args.m = t.m.data;
+  args.v = t.v.data;
+  args.grad = t.grad.data;
+  args.grad_scale = *t.scale.as<float>();
+  args.lr = static_cast<float>(step.lr);
+  args.beta1 = s.beta1;
+  args.beta2 = s.beta2;
+  args.eps = s.eps;
+  args.decay_factor = 1.0f - args.lr * s.weight_decay;
+  args.correction1 = static_cast<float>(step.correction1);
+  args.correction2_rsqrt = static_cast<float>(step.correction2_rsqrt);
+  args.stochastic_weights = s.round_weights == Rounding::stochastic;
+  args.stochastic_moments = s.round_moments == Rounding::stochastic;
+  args.key_weight[0] = key[0];
+  args.key_weight[1] = key[1];
+  args.step = static_cast<uint32_t>(static_cast<int64_t>(step.number));
+  return args;
 }
 
 }  // namespace
@@ -77,32 +106,13 @@ void CpuOps::update(const AdamwTensors& t, const AdamwScalars& s) {
     if (t.change.defined()) *t.change.as<AdamwChange>() = nothing_known();
     return;
   }
-  const AdamwStep& step = *t.step.as<const AdamwStep>();
-  const auto key = philox_key({s.seed, s.stream});
-  AdamwArgs args{};
-  args.weight = t.weight.data;
-  args.master = t.master.defined() ? t.master.as<float>() : nullptr;
-  args.m = t.m.data;
-  args.v = t.v.data;
-  args.grad = t.grad.data;
-  args.grad_scale = *t.scale.as<float>();
-  args.lr = static_cast<float>(step.lr);
-  args.beta1 = s.beta1;
-  args.beta2 = s.beta2;
-  args.eps = s.eps;
-  args.decay_factor = 1.0f - args.lr * s.weight_decay;
-  args.correction1 = static_cast<float>(step.correction1);
-  args.correction2_rsqrt = static_cast<float>(step.correction2_rsqrt);
-  args.stochastic_weights = s.round_weights == Rounding::stochastic;
-  args.stochastic_moments = s.round_moments == Rounding::stochastic;
-  args.key_weight[0] = key[0];
-  args.key_weight[1] = key[1];
-  args.step = static_cast<uint32_t>(static_cast<int64_t>(step.number));
+  const AdamwArgs args = adamw_args(t, s);
   const auto& kernels = t.change.defined() ? kernels_.adamw_measured : kernels_.adamw;
-  const auto kernel = kernels[elem(t.weight.dtype)][elem(t.m.dtype)][elem(t.grad.dtype)];
+  const auto kernel = kernels[elem(updated(t).dtype)][elem(t.m.dtype)][elem(t.grad.dtype)];
   const int64_t n = t.weight.numel(), parts = sum_parts(n);
   std::array<double, kSumParts> part{};
   std::array<AdamwSums, kSumParts> sums;
+  std::array<Fp8Met, kSumParts> met{};
   sums.fill({.change_sq = 0, .unchanged = 0, .m_max = 0, .v_min = std::numeric_limits<float>::infinity(), .v_max = 0});
   threads_.ranges(parts, 1, [&](int64_t first, int64_t last) {
     for (int64_t p = first; p < last; ++p) {
@@ -113,6 +123,9 @@ void CpuOps::update(const AdamwTensors& t, const AdamwScalars& s) {
         mine.end = end;
         mine.first_element = global - begin;
         part[static_cast<size_t>(p)] += kernel(mine);
+        if (is_fp8(t.weight.dtype))
+          store_fp8(t.weight.as<uint8_t>() + begin, t.weight.dtype, t.master, begin, end - begin, t.fp8_scale.as<float>()[0],
+                    met[static_cast<size_t>(p)]);
       });
     }
   });
@@ -120,6 +133,8 @@ void CpuOps::update(const AdamwTensors& t, const AdamwScalars& s) {
   for (const double p : part) total += p;
   *t.weight_sq.as<double>() = total;
   if (t.change.defined()) *t.change.as<AdamwChange>() = change_of(sums);
+  for (const Fp8Met& m : met)
+    if (is_fp8(t.weight.dtype)) add_met(*t.fp8_seen.as<Fp8Seen>(), m);
 }
 
 void CpuOps::do_checksum(Tensor out, Tensor x, Tensor /*scratch*/) {

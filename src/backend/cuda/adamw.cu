@@ -2,7 +2,9 @@
 // rounded for storage; stores round to nearest or with the noise of the global element. A thread does groups of four or eight
 // elements, half a Philox block or a whole one. Many tensors go into one launch. The squares of the stored weights are summed per block,
 // then over the blocks (reduce.cuh). A measured update is a kernel of its own, which also tells what it changed (AdamwChange): the numbers
-// of a block stand one grid apart in the scratch.
+// of a block stand one grid apart in the scratch. Of a weight in FP8 the master is updated as a weight without one is, and the codes are
+// made of what was stored: another kernel of its own.
+#include "backend/cuda/fp8_codes.cuh"
 #include "backend/cuda/noise.cuh"
 #include "backend/cuda/reduce.cuh"
 #include "ops/gpu_scratch.h"
@@ -12,7 +14,7 @@ namespace hlat {
 namespace {
 
 struct Item {
-  void* weight;
+  void* weight;   // or the master of a weight in FP8
   float* master;  // or null
   void *m, *v;
   const void* grad;
@@ -20,6 +22,10 @@ struct Item {
   ElementMap map;
   float weight_decay;
   uint32_t key0, key1;
+  // Of a weight in FP8.
+  uint8_t* codes;
+  const float* code_scale;
+  Fp8Seen* seen;
 };
 
 struct AdamwArgs {
@@ -142,16 +148,37 @@ __device__ inline double sum_of_squares(const float (&w)[N], int count) {
   return static_cast<double>(sum);
 }
 
+// Of one thread, for a weight in FP8.
+struct CodesOf {
+  float scale = 0;
+  CodesMet met = {};
+};
+
+template <bool Vectors, int N>
+__device__ inline void put_codes(CodesOf& to, uint8_t* p, const float (&w)[N], int count) {
+  const Codes<N> codes = e4m3_codes(w, to.scale);
+  count_met(to.met, w, codes, to.scale, count);
+  if constexpr (Vectors) {
+    store_codes(p, codes);
+  } else {
+#pragma unroll
+    for (int j = 0; j < N; ++j)
+      if (j < count) p[j] = codes[j];
+  }
+}
+
 // Elements [e, e + count) of an item; returns the sum of the squares of what is now the master, or the weight without one.
-template <class W, class M, class G, int N, bool Vectors, bool NoisyWeights, bool NoisyMoments, bool Measured>
-__device__ inline double update(const AdamwArgs& args, const Item& a, const StepScalars& s, int64_t e, int count, AdamwChange& change) {
+template <class W, class M, class G, int N, bool Vectors, bool NoisyWeights, bool NoisyMoments, bool Measured, bool Fp8>
+__device__ inline double update(const AdamwArgs& args, const Item& a, const StepScalars& s, int64_t e, int count, AdamwChange& change,
+                                CodesOf& codes) {
+  const bool has_master = !Fp8 && a.master != nullptr;
   W* weight = static_cast<W*>(a.weight) + e;
   M *m1 = static_cast<M*>(a.m) + e, *m2 = static_cast<M*>(a.v) + e;
   float w[N], m[N], v[N], g[N];
   load_group<Vectors>(g, static_cast<const G*>(a.grad) + e, count);
   load_group<Vectors>(m, m1, count);
   load_group<Vectors>(v, m2, count);
-  if (a.master != nullptr)
+  if (has_master)
     load_group<Vectors>(w, a.master + e, count);
   else
     load_group<Vectors>(w, weight, count);
@@ -172,19 +199,20 @@ __device__ inline double update(const AdamwArgs& args, const Item& a, const Step
   moment(m1, m, Noise::round_moment1);
   moment(m2, v, Noise::round_moment2);
   double squares = 0;
-  if (a.master != nullptr) {
+  if (has_master) {
     Store<float, N, Vectors, false>{a, s.number, e, count, group}(a.master + e, w, Noise::round_weight);
     squares = sum_of_squares(w, count);
     if constexpr (Measured) add_change(change, old, w, m, v, count);
   }
   Store<W, N, Vectors, NoisyWeights>{a, s.number, e, count, group}(weight, w, Noise::round_weight);
   if constexpr (Measured)
-    if (a.master == nullptr) add_change(change, old, w, m, v, count);
-  return a.master != nullptr ? squares : sum_of_squares(w, count);
+    if (!has_master) add_change(change, old, w, m, v, count);
+  if constexpr (Fp8) put_codes<Vectors>(codes, a.codes + e, w, count);
+  return has_master ? squares : sum_of_squares(w, count);
 }
 
 // N: elements of a thread, 16 bytes of the widest type, so that a warp's accesses are dense.
-template <class W, class M, class G, int N, bool Vectors, bool NoisyWeights, bool NoisyMoments, bool Measured>
+template <class W, class M, class G, int N, bool Vectors, bool NoisyWeights, bool NoisyMoments, bool Measured, bool Fp8>
 __global__ void __launch_bounds__(kBlock) adamw_kernel(const __grid_constant__ AdamwArgs args) {
   __shared__ double shared[kWarp];
   const float scale = *args.scale;
@@ -199,12 +227,18 @@ __global__ void __launch_bounds__(kBlock) adamw_kernel(const __grid_constant__ A
   const StepScalars s = scalars_of(*args.step, scale, a.weight_decay);
   double squares = 0;
   AdamwChange change = no_change();
+  CodesOf codes;
+  if constexpr (Fp8) codes.scale = *a.code_scale;
   for (int64_t e = (int64_t{share.block} * kBlock + threadIdx.x) * N; e < a.n; e += int64_t{share.blocks} * kBlock * N) {
     if (Vectors && e + N <= a.n)
-      squares += update<W, M, G, N, Vectors, NoisyWeights, NoisyMoments, Measured>(args, a, s, e, N, change);
+      squares += update<W, M, G, N, Vectors, NoisyWeights, NoisyMoments, Measured, Fp8>(args, a, s, e, N, change, codes);
     else
-      squares += update<W, M, G, N, false, NoisyWeights, NoisyMoments, Measured>(args, a, s, e, a.n - e < N ? static_cast<int>(a.n - e) : N,
-                                                                                 change);
+      squares += update<W, M, G, N, false, NoisyWeights, NoisyMoments, Measured, Fp8>(
+          args, a, s, e, a.n - e < N ? static_cast<int>(a.n - e) : N, change, codes);
+  }
+  if constexpr (Fp8) {
+    __shared__ uint32_t met[kMetNumbers * kWarp];
+    add_met(a.seen, codes.met, met);
   }
   const double total = block_sum(squares, shared);
   if (threadIdx.x == 0) args.parts[blockIdx.x] = total;
@@ -236,13 +270,13 @@ __global__ void fold_change_kernel(const __grid_constant__ ChangeFold fold) {
   if (threadIdx.x == 0) *fold.out[i] = total;
 }
 
-template <class W, class M, class G, bool Measured>
+template <class W, class M, class G, bool Measured, bool Fp8>
 void run_adamw(const AdamwArgs& a, bool vectors, bool noisy_weights, bool noisy_moments, cudaStream_t stream) {
   constexpr bool kHalf = sizeof(W) == 2 && sizeof(M) == 2 && sizeof(G) == 2;
   constexpr int N = kHalf ? 8 : 4;
   const auto run = [&](auto weights, auto moments) {
-    const auto kernel = vectors ? adamw_kernel<W, M, G, N, true, weights(), moments(), Measured>
-                                : adamw_kernel<W, M, G, N, false, weights(), moments(), Measured>;
+    const auto kernel = vectors ? adamw_kernel<W, M, G, N, true, weights(), moments(), Measured, Fp8>
+                                : adamw_kernel<W, M, G, N, false, weights(), moments(), Measured, Fp8>;
     launch(kernel, grid_of(a.first[a.count], 1), kBlock, stream, a);
   };
   // Noise is for what is stored in bf16.
@@ -261,10 +295,15 @@ void run_adamw(const AdamwArgs& a, bool vectors, bool noisy_weights, bool noisy_
 
 bool vectors_fit(const AdamwTensors& t) { return aligned({t.weight.data, t.master.data, t.m.data, t.v.data, t.grad.data}); }
 
+// What carries a weight from step to step and is rounded as weights are, where it is not an f32 master beside a bf16 weight.
+const Tensor& updated(const AdamwTensors& t) { return is_fp8(t.weight.dtype) ? t.master : t.weight; }
+
 Item item_of(const AdamwTensors& t, const AdamwScalars& s) {
   const auto key = philox_key({.seed = s.seed, .stream = s.stream});
-  return {.weight = t.weight.data,
-          .master = t.master.defined() ? t.master.as<float>() : nullptr,
+  const bool fp8 = is_fp8(t.weight.dtype);
+  HLAT_CHECK(!fp8 || t.weight.dtype == DType::f8e4m3, "adamw on CUDA: weights of FP8 are f8e4m3, this one is {}", t.weight.str());
+  return {.weight = updated(t).data,
+          .master = t.master.defined() && !fp8 ? t.master.as<float>() : nullptr,
           .m = t.m.data,
           .v = t.v.data,
           .grad = t.grad.data,
@@ -272,7 +311,10 @@ Item item_of(const AdamwTensors& t, const AdamwScalars& s) {
           .map = s.map,
           .weight_decay = s.weight_decay,
           .key0 = key[0],
-          .key1 = key[1]};
+          .key1 = key[1],
+          .codes = fp8 ? t.weight.as<uint8_t>() : nullptr,
+          .code_scale = fp8 ? t.fp8_scale.as<float>() : nullptr,
+          .seen = fp8 ? t.fp8_seen.as<Fp8Seen>() : nullptr};
 }
 
 void run_batch(std::span<const AdamwItem> items, double* parts, cudaStream_t stream) {
@@ -294,13 +336,16 @@ void run_batch(std::span<const AdamwItem> items, double* parts, cudaStream_t str
     args.first[i + 1] = fold.first[i + 1] = args.first[i] + static_cast<int>(gpu_update_parts(args.item[i].n));
   }
   const bool weights = s.round_weights == Rounding::stochastic, moments = s.round_moments == Rounding::stochastic;
-  const bool measured = t.change.defined();
-  with_type(t.weight.dtype, [&](auto w) {
+  const bool measured = t.change.defined(), fp8 = is_fp8(t.weight.dtype);
+  with_type(updated(t).dtype, [&](auto w) {
     with_type(t.m.dtype, [&](auto m) {
       with_type(t.grad.dtype, [&](auto g) {
-        const auto run =
-            measured ? run_adamw<decltype(w), decltype(m), decltype(g), true> : run_adamw<decltype(w), decltype(m), decltype(g), false>;
-        run(args, vectors_fit(t), weights, moments, stream);
+        using W = decltype(w);
+        using M = decltype(m);
+        using G = decltype(g);
+        const auto plain = measured ? run_adamw<W, M, G, true, false> : run_adamw<W, M, G, false, false>;
+        const auto with_codes = measured ? run_adamw<W, M, G, true, true> : run_adamw<W, M, G, false, true>;
+        (fp8 ? with_codes : plain)(args, vectors_fit(t), weights, moments, stream);
       });
     });
   });

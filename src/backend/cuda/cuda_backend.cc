@@ -39,7 +39,8 @@ GpuCode cuda_code() { return parse_architectures(HLAT_CUDA_ARCHITECTURES); }
 
 CudaBackend::CudaBackend(const CudaOptions& options)
     : device_(std::make_unique<CudaDevice>(options.device, options.host_visible)),
-      context_(std::make_shared<CudaContext>(options.device, device_->stream(), options.cache_dir, options.deterministic)) {}
+      context_(std::make_shared<CudaContext>(options.device, gpu_facts(options.device), device_->stream(), options.cache_dir,
+                                             options.deterministic)) {}
 
 CudaBackend::~CudaBackend() = default;
 

@@ -14,9 +14,10 @@ namespace hlat {
 
 // What the ops of one backend share. The stream belongs to the backend, which outlives its ops.
 struct CudaContext {
-  CudaContext(int device_index, cudaStream_t work, const std::string& cache_dir, bool deterministic)
-      : device(device_index), stream(work), matmul(work, cache_dir), attention(work, deterministic) {}
+  CudaContext(int device_index, GpuFacts facts, cudaStream_t work, const std::string& cache_dir, bool deterministic)
+      : device(device_index), gpu(std::move(facts)), stream(work), matmul(work, cache_dir), attention(work, deterministic) {}
   int device;
+  GpuFacts gpu;
   cudaStream_t stream;
   CudaMatmul matmul;
   CudaAttention attention;
@@ -39,6 +40,7 @@ class CudaOps final : public Ops {
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;
   size_t embed_bwd_scratch(int64_t tokens, int64_t width) const override;
   size_t reduce_scratch(int64_t elements) const override;
+  size_t matmul_fp8_scratch(const MatmulShape& s) const override;
   ~CudaOps() override;
   void finish() override;
 
@@ -106,11 +108,14 @@ class CudaOps final : public Ops {
   void do_quantize_flat(Tensor dst, Tensor src, Tensor scale, Tensor seen) override;
   void do_transpose(Tensor y, Tensor x) override;
   void do_dequantize(Tensor y, Tensor x, Tensor scale) override;
-  void do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step) override;
+  void do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step, Tensor clip, Tensor reset) override;
   void do_rmsnorm_fp8(const Fp8Store& out, Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) override;
   void do_add_rmsnorm_fp8(const Fp8Store& out, Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) override;
   void do_swiglu_fp8(const Fp8Store& out, Tensor y, Tensor gu) override;
   void do_swiglu_bwd_fp8(const Fp8Store& out, Tensor dgu, Tensor dy, Tensor gu) override;
+  // matmul/matmul_fp8.cc
+  void do_matmul_fp8(Tensor c, const Fp8Operand& a, const Fp8Operand& b, Tensor residual, const MatmulShape& s, bool fast_sums,
+                     Tensor scratch) override;
 
  private:
   cudaStream_t stream() const { return context_->stream; }

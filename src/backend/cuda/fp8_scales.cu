@@ -5,19 +5,17 @@ namespace hlat {
 
 namespace {
 
-constexpr int kMostExponent = 60;  // scales are powers of two from 2^-60 to 2^60
-
 // The largest e with m * 2^e <= limit, both above 0.
 __device__ inline int scale_exponent(float m, float limit) {
   int of_m, of_limit;
   const float part = frexpf(m, &of_m), limit_part = frexpf(limit, &of_limit);
-  return min(max(of_limit - of_m - (part > limit_part ? 1 : 0), -kMostExponent), kMostExponent);
+  return min(max(of_limit - of_m - (part > limit_part ? 1 : 0), -kFp8Exponent), kFp8Exponent);
 }
 
 __global__ void fp8_scales_kernel(float* scale, float* history, const Fp8Seen* seen, const float* limit, const AdamwStep* step,
-                                  int64_t units, int64_t ranks) {
+                                  const float* clip, int64_t units, int64_t ranks) {
   const int64_t u = int64_t{blockIdx.x} * kBlock + threadIdx.x;
-  if (u >= units) return;
+  if (u >= units || (clip != nullptr && isnan(*clip))) return;
   double now = 0;
   for (int64_t p = 0; p < ranks; ++p) {
     const double largest = seen[p * units + u].largest;
@@ -35,12 +33,20 @@ __global__ void fp8_scales_kernel(float* scale, float* history, const Fp8Seen* s
   scale[u * kFp8Scale + 1] = ldexpf(1.0f, -e);
 }
 
+__global__ void fp8_reset_kernel(double* reset, const float* clip, int64_t count) {
+  const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
+  if (i < count && (clip == nullptr || !isnan(*clip))) reset[i] = 0;
+}
+
 }  // namespace
 
-void CudaOps::do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step) {
+// What is reset may lie in seen: it is done after all of that was read.
+void CudaOps::do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step, Tensor clip, Tensor reset) {
   const int64_t units = limit.dim(0);
   launch(fp8_scales_kernel, grid_of(units, kBlock), kBlock, stream(), scale.as<float>(), history.as<float>(), seen.as<const Fp8Seen>(),
-         limit.as<float>(), step.as<const AdamwStep>(), units, seen.dim(0));
+         limit.as<float>(), step.as<const AdamwStep>(), clip.as<const float>(), units, seen.dim(0));
+  if (reset.defined())
+    launch(fp8_reset_kernel, grid_of(reset.numel(), kBlock), kBlock, stream(), reset.as<double>(), clip.as<const float>(), reset.numel());
 }
 
 }  // namespace hlat

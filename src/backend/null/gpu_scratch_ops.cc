@@ -7,6 +7,8 @@ namespace hlat {
 
 size_t GpuScratchOps::matmul_scratch(const MatmulShape& s) const { return gpu_matmul_scratch(s); }
 
+size_t GpuScratchOps::matmul_fp8_scratch(const MatmulShape& s) const { return gpu_matmul_fp8_scratch(gpu_, s).total; }
+
 size_t GpuScratchOps::attention_scratch(const AttentionShape& s, DType dtype, bool backward) const {
   const bool hopper = backward && gpu_.major == 9 && dtype == DType::bf16 && hopper_heads(s.head_dim);
   if (hopper) return hopper_attention_scratch(s.batch, s.seq, s.heads, s.head_dim);

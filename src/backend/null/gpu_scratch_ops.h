@@ -11,6 +11,7 @@ class GpuScratchOps final : public NullOps {
   GpuScratchOps(Region& temp, GpuFacts gpu) : NullOps(temp), gpu_(std::move(gpu)) {}
 
   size_t matmul_scratch(const MatmulShape& s) const override;
+  size_t matmul_fp8_scratch(const MatmulShape& s) const override;
   size_t attention_scratch(const AttentionShape& s, DType dtype, bool backward) const override;
   size_t cache_attention_scratch(int64_t tokens, int64_t segments, const CacheShape& s, DType dtype) const override;
   size_t rmsnorm_bwd_scratch(int64_t rows, int64_t width) const override;

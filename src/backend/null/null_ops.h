@@ -69,7 +69,7 @@ class NullOps : public Ops {
   void do_transpose(Tensor, Tensor) override {}
   void do_dequantize(Tensor, Tensor, Tensor) override {}
   void do_matmul_fp8(Tensor, const Fp8Operand&, const Fp8Operand&, Tensor, const MatmulShape&, bool, Tensor) override {}
-  void do_fp8_scales(Tensor, Tensor, Tensor, Tensor, Tensor) override {}
+  void do_fp8_scales(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor) override {}
 
  private:
   const Ops* scratch_model_;

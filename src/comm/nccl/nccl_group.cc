@@ -19,6 +19,8 @@ ncclDataType_t type_of(DType dtype) {
     case DType::bf16: return ncclBfloat16;
     case DType::f64: return ncclFloat64;
     case DType::i32: return ncclInt32;
+    case DType::f8e4m3:
+    case DType::f8e5m2: break;  // moved as bytes, never summed
   }
   return ncclNumTypes;
 }

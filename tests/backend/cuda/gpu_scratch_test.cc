@@ -10,6 +10,21 @@
 namespace hlat {
 namespace {
 
+// Ampere has no products of FP8: both operands lie there in bf16.
+TEST(GpuScratchOfFp8, HoldsBothOperandsWhereTheGpuDoesNotMultiplyThem) {
+  Region measuring;
+  const MatmulShape s{.m = 4096, .n = 48, .k = 112, .trans_b = true, .a = DType::f8e4m3, .b = DType::f8e5m2, .c = DType::f32};
+  const auto scratch = [&](int capability) {
+    return GpuScratchOps(measuring, gpu_of_capability("a GPU", capability)).matmul_fp8_scratch(s);
+  };
+  EXPECT_EQ(scratch(90), gpu_matmul_scratch(s));
+  EXPECT_EQ(scratch(89), scratch(90));
+  EXPECT_EQ(scratch(100), scratch(90));
+  const size_t b = 42 * kAlign;  // 48 x 112 of two bytes
+  EXPECT_EQ(scratch(80), scratch(90) + 4096 * 112 * 2 + b);
+  EXPECT_EQ(scratch(86), scratch(80));
+}
+
 #ifdef HLAT_HAVE_CUDA
 
 class GpuScratchOnGpu : public testing::Test {
@@ -31,6 +46,7 @@ TEST_F(GpuScratchOnGpu, OwnFunctionsAreTheSame) {
     for (const int64_t n : {1, 256, 12288}) {
       const MatmulShape s{.m = m, .n = n, .k = 512, .a = DType::bf16, .b = DType::bf16, .c = DType::f32};
       EXPECT_EQ(planned_->matmul_scratch(s), real_->matmul_scratch(s));
+      EXPECT_EQ(planned_->matmul_fp8_scratch(s), real_->matmul_fp8_scratch(s));
       EXPECT_EQ(planned_->rmsnorm_bwd_scratch(m, n), real_->rmsnorm_bwd_scratch(m, n));
       EXPECT_EQ(planned_->reduce_scratch(m * n), real_->reduce_scratch(m * n));
       const CacheShape c{.heads = 32, .kv_heads = 8, .head_dim = 128, .max_queries = 4, .max_keys = m + 1};

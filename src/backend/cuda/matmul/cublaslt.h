@@ -13,6 +13,7 @@ struct CublasLt {
   X(Create)                        \
   X(Destroy)                       \
   X(GetVersion)                    \
+  X(GetStatusName)                 \
   X(Matmul)                        \
   X(MatmulDescCreate)              \
   X(MatmulDescDestroy)             \
@@ -36,7 +37,8 @@ struct CublasLt {
 };
 
 inline void cublaslt_check(cublasStatus_t status, const char* call, const char* file, int line) {
-  if (status != CUBLAS_STATUS_SUCCESS) fail("cuBLASLt: status {} in {}, {}:{}", static_cast<int>(status), call, file, line);
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  fail("cuBLASLt: {} (status {}) in {}, {}:{}", CublasLt::get().GetStatusName(status), static_cast<int>(status), call, file, line);
 }
 
 }  // namespace hlat

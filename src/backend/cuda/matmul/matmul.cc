@@ -1,6 +1,8 @@
 #include "backend/cuda/matmul/matmul.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "backend/cuda/cuda_check.h"
@@ -24,22 +26,11 @@ std::string device_name() {
   return fmt::format("{}, {} multiprocessors", properties.name, properties.multiProcessorCount);
 }
 
+PlainType plain_type(DType t) {
+  return t == DType::f8e4m3 ? PlainType::e4m3 : t == DType::f8e5m2 ? PlainType::e5m2 : t == DType::bf16 ? PlainType::bf16 : PlainType::f32;
+}
+
 std::string version_of(size_t v) { return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100); }
-
-struct Key {
-  MatmulShape s;
-  int64_t ldc, lda, ldb;
-  uint32_t align_c, align_a, align_b;
-
-  auto tied() const {
-    return std::tie(s.m, s.n, s.k, s.trans_a, s.trans_b, s.accumulate, s.a, s.c, ldc, lda, ldb, align_c, align_a, align_b);
-  }
-  bool operator<(const Key& other) const { return tied() < other.tied(); }
-  std::string str() const {
-    return fmt::format("{}x{}x{} {}{}{} {} {} ld {} {} {} align {} {} {}", s.m, s.n, s.k, s.trans_a ? 't' : 'n', s.trans_b ? 't' : 'n',
-                       s.accumulate ? " +=" : "", name_of(s.a), name_of(s.c), ldc, lda, ldb, align_c, align_a, align_b);
-  }
-};
 
 struct Prepared {
   std::unique_ptr<MatmulProblem> problem;
@@ -55,12 +46,13 @@ struct CudaMatmul::Library {
   cublasLtHandle_t handle = nullptr;
   std::string machine, version;
   MatmulChoices choices;
-  std::map<Key, Prepared> prepared;
+  std::map<MatmulKey, Prepared> prepared;
   const Prepared* latest = nullptr;
   std::string latest_text = "nothing";
   int64_t measured = 0;
   KernelsByCall recorded;  // of the run that is continued
   std::vector<std::string> notes;
+  std::set<std::string> noted_once;
   int64_t unrecorded = 0;  // shapes that came and are not in the record
 
   Library(cudaStream_t on, std::string cache_dir, Use for_what)
@@ -95,7 +87,7 @@ struct CudaMatmul::Library {
     return false;
   }
 
-  std::optional<MatmulChoice> choose(const Key& key, const MatmulProblem& problem, const MatmulOperands& x) {
+  std::optional<MatmulChoice> choose(const MatmulKey& key, const MatmulProblem& problem, const MatmulOperands& x) {
     const std::string call = key.str(), in_cache = fmt::format("{}|{}|{}", machine, name(), call);
     std::optional<MatmulChoice> given;
     if (take_recorded(call, problem, x.workspace_bytes, given)) return given;
@@ -116,15 +108,43 @@ struct CudaMatmul::Library {
   }
 
   Prepared& prepare(const MatmulShape& s, const MatmulOperands& x) {
-    const auto ld = [](const Tensor& t) { return std::max(t.stride[0], t.dim(1)); };
-    const Key key{s, ld(x.c), ld(x.a), ld(x.b), alignment_of(x.c), alignment_of(x.a), alignment_of(x.b)};
+    const MatmulKey key(s, x.c, x.a, x.b, x.fast_sums);
     const auto found = prepared.find(key);
     if (found != prepared.end()) return found->second;
     Prepared p;
     p.problem = std::make_unique<MatmulProblem>(handle, stream, s, x);
     p.choice = choose(key, *p.problem, x);
-    if (p.choice) p.algo = algo_of(*p.choice);
+    if (p.choice)
+      p.algo = algo_of(*p.choice);
+    else
+      note_plain(key);
     return prepared.emplace(key, std::move(p)).first->second;
+  }
+
+  // Wider products that cuBLASLt refuses are small ones of odd alignment; one of FP8 is a loss that the user should know of.
+  void note_plain(const MatmulKey& key) {
+    if (is_fp8(key.s.a)) notes.push_back(fmt::format("matmul {}: {} does not take it; a plain kernel does, slowly", key.str(), name()));
+  }
+
+  // c = op(a) op(b), + x.c with s.accumulate, which may be c and is laid out as c.
+  void multiply(const Tensor& c, const MatmulShape& s, MatmulOperands x) {
+    const auto copy_residual = [&] {
+      if (x.c.data != c.data) HLAT_CUDA(cudaMemcpyAsync(c.data, x.c.data, c.bytes(), cudaMemcpyDeviceToDevice, stream));
+      x.c = c;
+    };
+    if (alignment_of(x.c) != alignment_of(c)) copy_residual();  // one description has to fit both
+    Prepared& p = prepare(s, x);
+    latest = &p;
+    if (p.choice) {
+      const cublasStatus_t status = p.problem->call(p.algo, c.data, x);
+      const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
+      if (!refused) return HLAT_CUBLASLT(status);
+      p.choice.reset();  // proposed, but not for these operands after all
+      note_plain(MatmulKey(s, x.c, x.a, x.b, x.fast_sums));
+    }
+    copy_residual();
+    HLAT_CUDA(plain_matmul(stream, {c.data, x.a.data, x.b.data, s.m, s.n, s.k, c.stride[0], x.a.stride[0], x.b.stride[0], s.trans_a,
+                                    s.trans_b, s.accumulate, plain_type(s.a), plain_type(s.b), plain_type(s.c), x.unscale_a, x.unscale_b}));
   }
 };
 
@@ -140,22 +160,23 @@ void CudaMatmul::run_add(Tensor c, Tensor a, Tensor b, Tensor residual, const Ma
   if (s.m == 0 || s.n == 0) return;
   HLAT_CHECK(s.a == s.b && (s.a == DType::bf16 || s.a == DType::f32) && (s.c == s.a || s.c == DType::f32), "matmul on CUDA: {} x {} to {}",
              name_of(s.a), name_of(s.b), name_of(s.c));
-  if (residual.data != c.data && alignment_of(residual) != alignment_of(c)) {  // one description has to fit both
-    HLAT_CUDA(cudaMemcpyAsync(c.data, residual.data, c.bytes(), cudaMemcpyDeviceToDevice, library_->stream));
-    residual = c;
-  }
-  const MatmulOperands x{residual, a, b, scratch.data, scratch.defined() ? std::min(scratch.bytes(), this->scratch(s)) : 0};
-  Prepared& p = library_->prepare(s, x);
-  library_->latest = &p;
-  if (p.choice) {
-    const cublasStatus_t status = p.problem->call(p.algo, c.data, x);
-    const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
-    if (!refused) return HLAT_CUBLASLT(status);
-    p.choice.reset();  // proposed, but not for these operands after all
-  }
-  if (residual.data != c.data) HLAT_CUDA(cudaMemcpyAsync(c.data, residual.data, c.bytes(), cudaMemcpyDeviceToDevice, library_->stream));
-  HLAT_CUDA(plain_matmul(library_->stream, {c.data, a.data, b.data, s.m, s.n, s.k, c.stride[0], a.stride[0], b.stride[0], s.trans_a,
-                                            s.trans_b, s.accumulate, s.a == DType::bf16, s.c == DType::bf16}));
+  library_->multiply(c, s, {residual, a, b, scratch.data, scratch.defined() ? std::min(scratch.bytes(), this->scratch(s)) : 0});
+}
+
+void CudaMatmul::run_fp8(Tensor c, const Fp8Operand& a, const Fp8Operand& b, Tensor residual, const MatmulShape& s, bool fast_sums,
+                         Tensor scratch) {
+  if (s.m == 0 || s.n == 0) return;
+  HLAT_CHECK(is_fp8(s.a) && is_fp8(s.b) && s.trans_b && !s.trans_a && (s.c == DType::bf16 || s.c == DType::f32),
+             "matmul of FP8 on CUDA: {} x {} to {}", name_of(s.a), name_of(s.b), name_of(s.c));
+  library_->multiply(c, s,
+                     {.c = residual,
+                      .a = a.values,
+                      .b = b.values,
+                      .workspace = scratch.data,
+                      .workspace_bytes = scratch.defined() ? std::min(scratch.bytes(), this->scratch(s)) : 0,
+                      .unscale_a = a.scale.as<const float>() + 1,
+                      .unscale_b = b.scale.as<const float>() + 1,
+                      .fast_sums = fast_sums});
 }
 
 std::string CudaMatmul::describe() const {
@@ -189,6 +210,10 @@ void CudaMatmul::use(const KernelsByLibrary& recorded) {
   library_->recorded = found == recorded.end() ? KernelsByCall{} : found->second;
   library_->latest = nullptr;
   library_->prepared.clear();
+}
+
+void CudaMatmul::note_once(const std::string& line) {
+  if (library_->noted_once.insert(line).second) library_->notes.push_back(line);
 }
 
 std::vector<std::string> CudaMatmul::take_notes() {

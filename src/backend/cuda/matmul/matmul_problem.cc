@@ -6,7 +6,15 @@ namespace hlat {
 
 namespace {
 
-cudaDataType_t type_of(DType t) { return t == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+cudaDataType_t type_of(DType t) {
+  switch (t) {
+    case DType::f32: return CUDA_R_32F;
+    case DType::bf16: return CUDA_R_16BF;
+    case DType::f8e4m3: return CUDA_R_8F_E4M3;
+    case DType::f8e5m2: return CUDA_R_8F_E5M2;
+    default: fail("cuBLASLt: products of {} are not made here", name_of(t));
+  }
+}
 
 template <class T>
 T config(const CublasLt& lt, const cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoConfigAttributes_t attribute) {
@@ -53,13 +61,6 @@ class Preference {
 
 }  // namespace
 
-uint32_t alignment_of(const Tensor& t) {
-  const auto address = reinterpret_cast<uintptr_t>(t.data);
-  uint32_t bytes = 16;
-  while (address % bytes != 0) bytes /= 2;
-  return bytes;
-}
-
 std::string describe(const MatmulChoice& choice) {
   const CublasLt& lt = CublasLt::get();
   const cublasLtMatmulAlgo_t algo = algo_of(choice);
@@ -76,6 +77,7 @@ MatmulProblem::MatmulProblem(cublasLtHandle_t handle, cudaStream_t stream, const
       handle_(handle),
       stream_(stream),
       accumulate_(s.accumulate),
+      fp8_(is_fp8(s.a)),
       alignment_{alignment_of(x.c), alignment_of(x.a), alignment_of(x.b)} {
   const cublasOperation_t op_a = s.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N, op_b = s.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   HLAT_CUBLASLT(lt_.MatmulDescCreate(&desc_, CUBLAS_COMPUTE_32F, CUDA_R_32F));
@@ -89,6 +91,16 @@ MatmulProblem::MatmulProblem(cublasLtHandle_t handle, cudaStream_t stream, const
   layout(a_, x.a);
   layout(b_, x.b);
   layout(c_, x.c);
+  if (!fp8_) return;
+  const int8_t fast = x.fast_sums ? 1 : 0;
+  HLAT_CUBLASLT(lt_.MatmulDescSetAttribute(desc_, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof(fast)));
+  set_scales(x);
+}
+
+// The description holds the addresses, which differ between calls that share it.
+void MatmulProblem::set_scales(const MatmulOperands& x) const {
+  HLAT_CUBLASLT(lt_.MatmulDescSetAttribute(desc_, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &x.unscale_b, sizeof(x.unscale_b)));
+  HLAT_CUBLASLT(lt_.MatmulDescSetAttribute(desc_, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &x.unscale_a, sizeof(x.unscale_a)));
 }
 
 MatmulProblem::~MatmulProblem() {
@@ -99,6 +111,7 @@ MatmulProblem::~MatmulProblem() {
 
 cublasStatus_t MatmulProblem::call(const cublasLtMatmulAlgo_t& algo, void* d, const MatmulOperands& x) const {
   const float alpha = 1, beta = accumulate_ ? 1.0f : 0.0f;
+  if (fp8_) set_scales(x);
   return lt_.Matmul(handle_, desc_, &alpha, x.b.data, b_, x.a.data, a_, &beta, x.c.data, c_, d, c_, &algo, x.workspace, x.workspace_bytes,
                     stream_);
 }

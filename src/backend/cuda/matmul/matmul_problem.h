@@ -1,5 +1,6 @@
 // One matmul as cuBLASLt sees it, and the search for its algorithm.
-// cuBLASLt is column-major: our row-major c = op(a) op(b) is its c^T = op(b)^T op(a)^T, so our b is its first operand.
+// cuBLASLt is column-major: our row-major c = op(a) op(b) is its c^T = op(b)^T op(a)^T, so our b is its first operand. For FP8, where our b
+// is transposed, that is its form TN, the only one that Hopper has.
 #pragma once
 
 #include <cstring>
@@ -8,6 +9,7 @@
 
 #include "backend/cuda/matmul/cublaslt.h"
 #include "backend/cuda/matmul/matmul_choices.h"
+#include "backend/cuda/matmul/matmul_key.h"
 #include "ops/ops.h"
 
 namespace hlat {
@@ -16,6 +18,9 @@ struct MatmulOperands {
   Tensor c, a, b;
   void* workspace;
   size_t workspace_bytes;
+  // Of FP8: on the device, what the values of a and of b are multiplied by; and whether sums stay in the tensor cores.
+  const float *unscale_a = nullptr, *unscale_b = nullptr;
+  bool fast_sums = false;
 };
 
 class MatmulProblem {
@@ -34,17 +39,16 @@ class MatmulProblem {
   bool accepts(MatmulChoice& choice, size_t workspace) const;  // sets the workspace it needs
 
  private:
+  void set_scales(const MatmulOperands& x) const;
+
   const CublasLt& lt_;
   cublasLtHandle_t handle_;
   cudaStream_t stream_;
-  bool accumulate_;
+  bool accumulate_, fp8_;
   std::array<uint32_t, 3> alignment_{};  // bytes, of c, a, b
   cublasLtMatmulDesc_t desc_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
 };
-
-// The bytes a pointer is aligned to, at most 16.
-uint32_t alignment_of(const Tensor& t);
 
 inline cublasLtMatmulAlgo_t algo_of(const MatmulChoice& choice) {
   cublasLtMatmulAlgo_t algo;

@@ -1,0 +1,62 @@
+#include "model/fp8_weights.h"
+
+namespace hlat {
+
+Fp8Weights::Fp8Weights(const ParamStore& params, const Mesh& mesh, bool zero1, Ops& ops, Region& io)
+    : params_(params), mesh_(mesh), zero1_(zero1), ops_(ops) {
+  if (!params.precision().fp8) return;
+  const int64_t tp = mesh.along(Axis::tp).size(), dp = mesh.along(Axis::dp).size(), units = params.fp8_state().units();
+  if (tp > 1) of_tp_ = io.alloc(DType::f64, {tp, units, kFp8Seen}, "FP8 values seen by tp ranks");
+  if (dp > 1) of_all_ = io.alloc(DType::f64, {dp * tp, units, kFp8Seen}, "FP8 values seen by all ranks");
+}
+
+Tensor Fp8Weights::exchange() const {
+  const Fp8State& s = params_.fp8_state();
+  Tensor all = s.met.viewed({1, s.units(), kFp8Seen});
+  if (of_tp_.defined()) {
+    mesh_.along(Axis::tp).all_gather(of_tp_, all);
+    all = of_tp_;
+  }
+  if (of_all_.defined()) {
+    mesh_.along(Axis::dp).all_gather(of_all_, all);
+    all = of_all_;
+  }
+  return all;
+}
+
+void Fp8Weights::make(bool measured) const {
+  if (!params_.precision().fp8) return;
+  const Fp8State& s = params_.fp8_state();
+  ops_.fill(s.met, 0);
+  for (const UpdateUnit& u : params_.units())
+    if (u.tensors.fp8_seen.defined()) ops_.largest(u.tensors.fp8_seen.rows(0, 1), u.tensors.master, true);
+  if (measured) {
+    ops_.fill(s.step, static_cast<double>(kFp8History));
+    ops_.fp8_scales(s.scales, s.history, exchange(), s.limit, s.step);
+  }
+  for (const UpdateUnit& u : params_.units())
+    if (u.tensors.fp8_seen.defined()) ops_.quantize_flat(u.tensors.weight, u.tensors.master, u.tensors.fp8_scale, {});
+  for (const Bucket& b : params_.buckets())
+    if (b.fp8 && zero1_ && mesh_.along(Axis::dp).size() > 1)
+      mesh_.along(Axis::dp).all_gather(b.weight, b.weight.rows(b.own.begin, b.own.end()));
+  transpose();
+}
+
+void Fp8Weights::begin_step() const {
+  if (params_.precision().fp8) ops_.fill(params_.fp8_state().met_in_passes(), 0);
+}
+
+// Weights have been met by the update before, or by make; inputs and gradients in the passes of the step.
+void Fp8Weights::set_scales(Tensor clip, int64_t step) const {
+  if (!params_.precision().fp8) return;
+  const Fp8State& s = params_.fp8_state();
+  ops_.fill(s.step, static_cast<double>(step));
+  ops_.fp8_scales(s.scales, s.history, exchange(), s.limit, s.step, clip, s.met_in_update());
+}
+
+void Fp8Weights::transpose() const {
+  if (!params_.precision().fp8) return;
+  for (const ParamId id : params_.fp8_state().params()) ops_.transpose(params_.transposed(id), params_.weight(id));
+}
+
+}  // namespace hlat
