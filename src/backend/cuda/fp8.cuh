@@ -139,6 +139,10 @@ class Fp8Encoder {
   uint32_t saturated_ = 0, lost_ = 0;
 };
 
+// 4 or 8 codes to an address that is aligned for them.
+__device__ inline void put_codes(uint8_t* to, const uint32_t (&code)[1]) { *reinterpret_cast<uint32_t*>(to) = code[0]; }
+__device__ inline void put_codes(uint8_t* to, const uint32_t (&code)[2]) { *reinterpret_cast<uint2*>(to) = make_uint2(code[0], code[1]); }
+
 // Rows and columns of 4 x 4 bytes change places.
 __device__ inline void transpose_bytes(uint32_t& a, uint32_t& b, uint32_t& c, uint32_t& d) {
   const uint32_t ab = __byte_perm(a, b, 0x5140), ab_high = __byte_perm(a, b, 0x7362);

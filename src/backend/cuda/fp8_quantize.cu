@@ -23,16 +23,23 @@ struct QuantizeSource {
 
 template <class T, class F8, bool Count>
 __global__ void quantize_flat_kernel(uint8_t* dst, const T* src, int64_t n, const float* scale, double* seen, bool vectors) {
-  const int64_t i = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * kFlat;
+  constexpr int N = kVector<T>, kPieces = kFlat / N;
+  const int64_t block = int64_t{blockIdx.x} * kBlock * kFlat, begin = block + threadIdx.x * N;
   Fp8Encoder<F8, Count> encoder(scale);
-  if (vectors && i + kFlat <= n) {
-    float v[kFlat];
-    uint32_t code[kFlat / 4];
-    load(v, src + i);
-    encoder.encode(code, v);
-    *reinterpret_cast<uint4*>(dst + i) = make_uint4(code[0], code[1], code[2], code[3]);
+  if (vectors && block + kBlock * kFlat <= n) {
+    Raw<T, N> in[kPieces];
+#pragma unroll
+    for (int k = 0; k < kPieces; ++k) in[k].load(src + begin + k * int{kBlock} * N);
+#pragma unroll
+    for (int k = 0; k < kPieces; ++k) {
+      float v[N];
+      uint32_t code[N / 4];
+      in[k].floats(v);
+      encoder.encode(code, v);
+      put_codes(dst + begin + k * int{kBlock} * N, code);
+    }
   } else {
-    for (int64_t j = i; j < i + kFlat && j < n; ++j) dst[j] = encoder.encode_one(widen(src[j]));
+    for (int64_t i = block + threadIdx.x; i < n && i < block + kBlock * kFlat; i += kBlock) dst[i] = encoder.encode_one(widen(src[i]));
   }
   encoder.publish(seen);
 }
@@ -46,21 +53,27 @@ __device__ inline float2 decode_two(uint32_t codes) {
 
 template <class F8>
 __global__ void dequantize_kernel(bf16* y, const uint8_t* x, int64_t n, const float* scale, bool vectors) {
-  const int64_t i = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * kFlat;
+  constexpr int N = kVector<bf16>, kPieces = kFlat / N;
+  const int64_t block = int64_t{blockIdx.x} * kBlock * kFlat, begin = block + threadIdx.x * N;
   const float inverse = scale[1];
-  if (vectors && i + kFlat <= n) {
-    const uint4 codes = *reinterpret_cast<const uint4*>(x + i);
-    const uint32_t word[4] = {codes.x, codes.y, codes.z, codes.w};
-    float v[kFlat];
+  if (vectors && block + kBlock * kFlat <= n) {
+    uint2 codes[kPieces];
 #pragma unroll
-    for (int j = 0; j < kFlat; j += 2) {
-      const float2 two = decode_two<F8>(word[j / 4] >> (j % 4 * 8) & 0xffffu);
-      v[j] = two.x * inverse;
-      v[j + 1] = two.y * inverse;
+    for (int k = 0; k < kPieces; ++k) codes[k] = *reinterpret_cast<const uint2*>(x + begin + k * int{kBlock} * N);
+#pragma unroll
+    for (int k = 0; k < kPieces; ++k) {
+      float v[N];
+#pragma unroll
+      for (int j = 0; j < N; j += 2) {
+        const float2 two = decode_two<F8>((j < 4 ? codes[k].x : codes[k].y) >> (j % 4 * 8) & 0xffffu);
+        v[j] = two.x * inverse;
+        v[j + 1] = two.y * inverse;
+      }
+      store(y + begin + k * int{kBlock} * N, v);
     }
-    store(y + i, v);
   } else {
-    for (int64_t j = i; j < i + kFlat && j < n; ++j) y[j] = narrow<bf16>(decode_two<F8>(x[j]).x * inverse);
+    for (int64_t i = block + threadIdx.x; i < n && i < block + kBlock * kFlat; i += kBlock)
+      y[i] = narrow<bf16>(decode_two<F8>(x[i]).x * inverse);
   }
 }
 

@@ -68,7 +68,7 @@ __device__ inline void store_rows(Fp8Encoder<F8, Count>& encoder, TurnedCodes<So
         uint32_t(&q)[kStorePiece] = code[p];
         uint32_t mine[2];
         encoder.encode(mine, v[p]);
-        if (out.rows != nullptr) *reinterpret_cast<uint2*>(out.rows + (r * kPlanes + p) * width + c) = make_uint2(mine[0], mine[1]);
+        if (out.rows != nullptr) put_codes(out.rows + (r * kPlanes + p) * width + c, mine);
         q[i % 4] = mine[0];
         q[4 + i % 4] = mine[1];
         if (i % 4 != 3 || out.columns == nullptr) continue;
