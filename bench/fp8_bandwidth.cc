@@ -1,6 +1,9 @@
 // How near each op that stores FP8 comes to the machine's copy rate: fp8_bandwidth [TOKENS WIDTH FFN], else the shapes of a 7B, a 1B and a
 // 134M model. The copy is measured in the same run.
+#include <algorithm>
 #include <cstdlib>
+#include <span>
+#include <vector>
 
 #include "bandwidth_table.h"
 
