@@ -15,6 +15,7 @@
 #include "cli/on_ranks.h"
 #include "cli/print.h"
 #include "config/resolve.h"
+#include "param/precision.h"
 #include "plan/machine_file.h"
 #include "runtime/backends.h"
 
