@@ -38,13 +38,17 @@ void set_shares(Machine& m, const std::string& from, const std::string& date) {
     if (!rates.empty() && whole.known())
       f.set(rounded_quantity(std::min(1.0, median(std::move(rates)) / *whole.value), f.unit), "median of the rows below; " + from, date);
   };
-  std::vector<double> products, attention, others;
-  for (const MatmulRow& r : m.rates.matmul) products.push_back(r.flops_per_s);
+  std::vector<double> products, fp8, attention, others;
+  DType type = DType::f32;  // of activations
+  for (const MatmulRow& r : m.rates.matmul) {
+    (is_fp8(r.type) ? fp8 : products).push_back(r.flops_per_s);
+    if (!is_fp8(r.type)) type = r.type;
+  }
   for (const AttentionRow& r : m.rates.attention) attention.push_back(r.flops_per_s);
   for (const MemoryRow& r : m.rates.memory_ops)
     if (r.bytes >= 1 << 20) others.push_back(r.bytes_per_s);
-  const DType type = m.rates.matmul.empty() ? DType::f32 : m.rates.matmul.front().type;
   share(m.rates.matmul_share, products, m.peak(type));
+  share(m.rates.fp8_share, fp8, m.peak_fp8);
   share(m.rates.attention_share, attention, m.peak(type));
   share(m.rates.bandwidth_share, others, m.memory_bandwidth);
 }
@@ -101,6 +105,7 @@ MachineBench bench_machine(const Config& config, Backend& backend, Comm& world, 
   m.rates.date = options.date;
   Figure& peak = precision_of(config).compute == DType::bf16 ? m.peak_bf16 : m.peak_f32;
   peak.set(found.matmul_peak, "the fastest product of " + from, options.date);
+  if (found.fp8_peak > 0) m.peak_fp8.set(found.fp8_peak, "the fastest product of FP8 of " + from, options.date);
   set_shares(m, from, options.date);
   if (options.disk_write > 0) set(m.disk_write, options.disk_write);
   if (options.disk_read > 0) set(m.disk_read, options.disk_read);

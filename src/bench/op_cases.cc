@@ -13,10 +13,10 @@ namespace {
 Tensor in(Memory& m, DType t, const Shape& shape) { return m[Purpose::saved].alloc(t, shape, "input"); }
 Tensor out(Memory& m, DType t, const Shape& shape) { return m[Purpose::io].alloc(t, shape, "output"); }
 
-constexpr std::array<OpKind, 15> kMemoryOps = {
+constexpr std::array<OpKind, 16> kMemoryOps = {
     OpKind::embed,       OpKind::embed_bwd,         OpKind::rmsnorm, OpKind::add_rmsnorm,   OpKind::rmsnorm_bwd, OpKind::rope,
     OpKind::swiglu,      OpKind::swiglu_bwd,        OpKind::add,     OpKind::cross_entropy, OpKind::cast,        OpKind::fill,
-    OpKind::sum_squares, OpKind::cross_entropy_bwd, OpKind::adamw};
+    OpKind::sum_squares, OpKind::cross_entropy_bwd, OpKind::adamw,   OpKind::quantize};
 
 std::vector<std::byte> bytes_at(const void* data, size_t bytes) {
   const auto* from = static_cast<const std::byte*>(data);
@@ -121,15 +121,41 @@ PlacedOp place_flat(Memory& m, OpKind kind, double bytes, const CaseWidths& w) {
   return {.call = [=](Ops& ops) { ops.sum_squares(sum, x); }};
 }
 
+// A scale of FP8 values of common size, and its inverse.
+Tensor unit_scale(Memory& m, std::vector<PlacedOp::HostData>& uploads) {
+  constexpr std::array<float, kFp8Scale> one = {1, 1};
+  const Tensor scale = out(m, DType::f32, {kFp8Scale});
+  uploads.push_back({scale, bytes_at(one.data(), sizeof one)});
+  return scale;
+}
+
+PlacedOp place_quantize(Memory& m, double bytes, const CaseWidths& w) {
+  const int64_t d = w.hidden, n = rows_for(bytes, 4, d);  // reads 2 bytes, stores rows and columns
+  PlacedOp op;
+  const Tensor x = in(m, DType::bf16, {n, d}), seen = out(m, DType::f64, {kFp8Seen});
+  const Fp8Store store{
+      .rows = out(m, DType::f8e4m3, {n, d}), .columns = out(m, DType::f8e4m3, {d, n}), .scale = unit_scale(m, op.uploads), .seen = seen};
+  op.prepare = [=](Ops& ops) { ops.fill(seen, 0); };
+  op.call = [=](Ops& ops) { ops.quantize(store, x); };
+  return op;
+}
+
+// Of a policy with FP8 products the weight is in FP8, as most are.
 PlacedOp place_adamw(Memory& m, double bytes, const CaseWidths& w) {
   const Precision& p = w.precision;
   const auto size = [](DType t) { return static_cast<double>(size_of(t)); };
-  const double per_element = size(p.weight) + 4 * size(p.moment) + size(p.grad) + (p.master ? 8 : size(p.weight));
+  const double weight = p.fp8 ? 1 : size(p.weight), master = p.master ? 4 : size(p.weight);
+  const double per_element = weight + 4 * size(p.moment) + size(p.grad) + (p.master || p.fp8 ? 2 * master : weight);
   const int64_t n = rows_for(bytes, per_element, 1);
   AdamwItem item;
   AdamwTensors& a = item.tensors;
-  a.weight = out(m, p.weight, {n});
-  if (p.master) a.master = out(m, DType::f32, {n});
+  PlacedOp op;
+  a.weight = out(m, p.fp8 ? DType::f8e4m3 : p.weight, {n});
+  if (p.master || p.fp8) a.master = out(m, p.master ? DType::f32 : p.weight, {n});
+  if (p.fp8) {
+    a.fp8_scale = unit_scale(m, op.uploads);
+    a.fp8_seen = out(m, DType::f64, {kFp8Seen});
+  }
   a.m = out(m, p.moment, {n});
   a.v = out(m, p.moment, {n});
   a.grad = in(m, p.grad, {n});
@@ -140,12 +166,14 @@ PlacedOp place_adamw(Memory& m, double bytes, const CaseWidths& w) {
   item.scalars.round_moments = p.moments;
   const AdamwStep step = AdamwStep::of(1e-4, 10, item.scalars.beta1, item.scalars.beta2);
   const float scale = 1;
-  return {.call =
-              [item](Ops& ops) {
-                ops.adamw({&item, 1});
-              },
-          .prepare = [a](Ops& ops) { ops.fill(a.v, 1e-4); },
-          .uploads = {{a.step, bytes_at(&step, sizeof step)}, {a.scale, bytes_at(&scale, sizeof scale)}}};
+  op.uploads.push_back({a.step, bytes_at(&step, sizeof step)});
+  op.uploads.push_back({a.scale, bytes_at(&scale, sizeof scale)});
+  op.prepare = [a](Ops& ops) {
+    ops.fill(a.v, 1e-4);
+    if (a.fp8_seen.defined()) ops.fill(a.fp8_seen, 0);
+  };
+  op.call = [item](Ops& ops) { ops.adamw({&item, 1}); };
+  return op;
 }
 
 PlacedOp place_memory_op(Memory& m, OpKind kind, double bytes, const CaseWidths& w) {
@@ -161,6 +189,7 @@ PlacedOp place_memory_op(Memory& m, OpKind kind, double bytes, const CaseWidths&
     case OpKind::cross_entropy:
     case OpKind::cross_entropy_bwd: return place_loss(m, kind == OpKind::cross_entropy_bwd, bytes, w);
     case OpKind::adamw: return place_adamw(m, bytes, w);
+    case OpKind::quantize: return place_quantize(m, bytes, w);
     default: return place_flat(m, kind, bytes, w);
   }
 }
@@ -172,6 +201,29 @@ TracedOp product(DType type, DType to, uint8_t form, int64_t m, int64_t n, int64
   o.form = form;
   o.flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   return o;
+}
+
+// A trace has the type of the first operand; the second is E4M3: a gradient is always the first one. Values are those of normal numbers.
+OpCase fp8_product_case(const TracedOp& op) {
+  const int64_t m = op.dims[0], n = op.dims[1], k = op.dims[2];
+  const auto type = static_cast<DType>(op.dtype), to = static_cast<DType>(op.out);
+  const Ops::Fp8MatmulArgs args{.accumulate = (op.form & 4) != 0, .fast_sums = (op.form & 8) != 0};
+  const auto sum = static_cast<double>(m * n) * static_cast<double>(size_of(to));
+  const bool residual = op.bytes > static_cast<double>((m + n) * k) + sum * (args.accumulate ? 2 : 1);
+  const auto place = [=](Memory& memory) -> PlacedOp {
+    PlacedOp placed;
+    const Tensor c = out(memory, to, {m, n}), wide_a = in(memory, DType::bf16, {m, k}), wide_b = in(memory, DType::bf16, {n, k});
+    const Fp8Operand a{out(memory, type, {m, k}), unit_scale(memory, placed.uploads)};
+    const Fp8Operand b{out(memory, DType::f8e4m3, {n, k}), unit_scale(memory, placed.uploads)};
+    placed.prepare = [=](Ops& ops) {
+      ops.quantize_flat(a.values, wide_a, a.scale, {});
+      ops.quantize_flat(b.values, wide_b, b.scale, {});
+    };
+    const Tensor r = residual ? in(memory, to, {m, n}) : Tensor{};
+    placed.call = [=](Ops& ops) { ops.matmul_fp8(c, a, b, r, args); };
+    return placed;
+  };
+  return {.kind = OpKind::matmul, .type = DType::bf16, .place = place};
 }
 
 }  // namespace
@@ -201,6 +253,7 @@ CaseWidths widths_of(const Config& config) {
 }
 
 OpCase product_case(const TracedOp& op) {
+  if (is_fp8(static_cast<DType>(op.dtype))) return fp8_product_case(op);
   const int64_t m = op.dims[0], n = op.dims[1], k = op.dims[2];
   const auto type = static_cast<DType>(op.dtype), to = static_cast<DType>(op.out);
   const bool ta = (op.form & 1) != 0, tb = (op.form & 2) != 0, accumulate = (op.form & 4) != 0;
@@ -245,6 +298,10 @@ std::vector<OpCase> standard_cases(const CaseWidths& w) {
         cases.push_back(product_case(product(type, type, 2, n, f, d)));  // forward
         cases.push_back(product_case(product(type, type, 0, n, d, f)));  // by input
         cases.push_back(product_case(product(type, grad, 5, f, d, n)));  // by weight
+        if (!w.precision.fp8) continue;
+        cases.push_back(product_case(product(DType::f8e4m3, type, 2 | 8, n, f, d)));
+        cases.push_back(product_case(product(w.precision.fp8_grad, type, 2, n, d, f)));
+        if (w.precision.fp8_weight_grads) cases.push_back(product_case(product(w.precision.fp8_grad, grad, 2 | 4, f, d, n)));
       }
   for (const int64_t tokens : {512, 1024, 2048, 4096, 8192})
     for (const int64_t e : {64, 128})
@@ -253,8 +310,10 @@ std::vector<OpCase> standard_cases(const CaseWidths& w) {
           cases.push_back(attention_case({.shape = {.batch = 1, .seq = tokens, .heads = heads, .kv_heads = heads, .head_dim = e},
                                           .type = type,
                                           .backward = backward}));
-  for (const OpKind kind : kMemoryOps)
+  for (const OpKind kind : kMemoryOps) {
+    if (kind == OpKind::quantize && !w.precision.fp8) continue;
     for (const double bytes : {65536.0, 1048576.0, 16777216.0, 268435456.0}) cases.push_back(memory_case(kind, bytes, w));
+  }
   for (OpCase& c : cases) trace_case(c);
   return cases;
 }

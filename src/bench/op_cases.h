@@ -53,7 +53,8 @@ OpCase attention_case(const AttentionCaseShape& a);
 // An op that is bound by memory with about so many bytes; null `place` where a step has no such op.
 OpCase memory_case(OpKind kind, double bytes, const CaseWidths& w);
 
-// Products of hidden sizes 256 to 8192 with 512 to 32768 tokens, forward, by input and by weight; attention of 512 to 8192 tokens; ops
+// Products of hidden sizes 256 to 8192 with 512 to 32768 tokens, forward, by input and by weight, also of FP8 under a policy that has
+// them; attention of 512 to 8192 tokens; ops
 // bound by memory from 64 KiB to 256 MiB. All traced.
 std::vector<OpCase> standard_cases(const CaseWidths& w);
 // The distinct products and attentions of the step's traces, and its other ops by their bytes. All traced.

@@ -145,7 +145,10 @@ OpRatesFound measure_op_rates(Backend& backend, Comm& world, std::vector<OpCase>
   } while (broadcast_value(world, now_s() + round < end, 0));
   for (size_t i = 0; i < cases.size(); ++i) add_row(found.rates, cases[i], over_ranks(world, median(times[i])));
   found.rates.launch.value = over_ranks(world, median(launches));
-  for (const MatmulRow& r : found.rates.matmul) found.matmul_peak = std::max(found.matmul_peak, r.flops_per_s);
+  for (const MatmulRow& r : found.rates.matmul) {
+    double& peak = is_fp8(r.type) ? found.fp8_peak : found.matmul_peak;
+    peak = std::max(peak, r.flops_per_s);
+  }
   return found;
 }
 

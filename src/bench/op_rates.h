@@ -19,8 +19,8 @@ struct OpRatesOptions {
 };
 
 struct OpRatesFound {
-  Rates rates;  // tables and launch, without source
-  double matmul_peak = 0;
+  Rates rates;                           // tables and launch, without source
+  double matmul_peak = 0, fp8_peak = 0;  // the fastest product of the activations' type and of FP8; 0: none
   int rounds = 0;
   size_t cases = 0, left_out = 0;
 };

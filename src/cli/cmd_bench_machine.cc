@@ -15,6 +15,7 @@
 #include "cli/on_ranks.h"
 #include "cli/print.h"
 #include "config/resolve.h"
+#include "param/precision.h"
 #include "plan/machine_file.h"
 #include "runtime/backends.h"
 
@@ -54,7 +55,7 @@ void run_machine(const MachineArgs& args) {
     const bool host = backend->device_id().empty();
     Config config = planned(given);
     config.train.micro_batch = std::max<int64_t>(1, config.train.micro_batch);
-    if (args.config.path.empty() && !host) config.train.precision = PrecisionKind::mixed;
+    if (args.config.path.empty() && !host && !precision_of(config).fp8) config.train.precision = PrecisionKind::mixed;
     MachineBenchOptions options{.name = args.name.empty() ? std::filesystem::path(args.out).stem().string() : args.name,
                                 .seconds = args.seconds > 0 ? args.seconds
                                            : host           ? 60

@@ -79,12 +79,12 @@ void Ops::collect_times() {
   forget_marks();
 }
 
-Ops::Timed Ops::count(OpKind kind, double flops, double bytes, const MatmulShape* shape) {
+Ops::Timed Ops::count(OpKind kind, double flops, double bytes, const MatmulShape* shape, bool fast_sums) {
   TracedOp op{.kind = static_cast<uint8_t>(kind), .dims = {}, .flops = flops, .bytes = bytes};
   if (shape != nullptr) {
     op.dtype = static_cast<uint8_t>(shape->a);
     op.out = static_cast<uint8_t>(shape->c);
-    op.form = static_cast<uint8_t>((shape->trans_a ? 1 : 0) | (shape->trans_b ? 2 : 0) | (shape->accumulate ? 4 : 0));
+    op.form = static_cast<uint8_t>((shape->trans_a ? 1 : 0) | (shape->trans_b ? 2 : 0) | (shape->accumulate ? 4 : 0) | (fast_sums ? 8 : 0));
     op.dims = {shape->m, shape->n, shape->k};
   }
   return count(op, shape);

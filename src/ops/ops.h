@@ -375,7 +375,7 @@ class Ops {
     size_t start_ = 0;
   };
 
-  [[nodiscard]] Timed count(OpKind kind, double flops, double bytes, const MatmulShape* shape = nullptr);
+  [[nodiscard]] Timed count(OpKind kind, double flops, double bytes, const MatmulShape* shape = nullptr, bool fast_sums = false);
   [[nodiscard]] Timed count(OpKind kind, double flops, double bytes, const AttentionShape& shape, DType dtype);
   [[nodiscard]] Timed count(const TracedOp& op, const MatmulShape* shape);
   void empty_product(Tensor c, bool accumulate);

@@ -198,7 +198,7 @@ void Ops::matmul_fp8(Tensor c, Fp8Operand a, Fp8Operand b, Tensor residual, Fp8M
   }
   const double bytes = hlat::bytes_of({a.values, b.values, c}) + (args.accumulate ? hlat::bytes_of({c}) : 0) + bytes_if(residual);
   const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  const Timed timed = count(OpKind::matmul, flops, bytes, &s);
+  const Timed timed = count(OpKind::matmul, flops, bytes, &s, args.fast_sums);
   if (s.m == 0 || s.n == 0 || s.k == 0) {
     HLAT_CHECK(!residual.defined() || s.m == 0 || s.n == 0, "matmul_fp8: no terms beside a residual");
     return empty_product(c, args.accumulate);

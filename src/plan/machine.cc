@@ -10,7 +10,8 @@
 namespace hlat {
 
 std::string form_text(uint8_t form) {
-  return fmt::format("{}{}{}", (form & 1) != 0 ? 't' : 'n', (form & 2) != 0 ? 't' : 'n', (form & 4) != 0 ? "+" : "");
+  return fmt::format("{}{}{}{}", (form & 1) != 0 ? 't' : 'n', (form & 2) != 0 ? 't' : 'n', (form & 4) != 0 ? "+" : "",
+                     (form & 8) != 0 ? " fast" : "");
 }
 
 std::string_view name_of(PriceModel model) {
@@ -29,6 +30,7 @@ std::vector<Figure*> figures_of(Machine& m) {
           &m.nccl,
           &m.rates.launch,
           &m.rates.matmul_share,
+          &m.rates.fp8_share,
           &m.rates.attention_share,
           &m.rates.bandwidth_share,
           &m.links.node.latency,

@@ -14,15 +14,16 @@
 
 namespace hlat {
 
-// One measured product: c (m, n) of `out` = a (m, k) b (k, n) of `type`. Times have the op's launch in them.
+// One measured product: c (m, n) of `out` = a (m, k) b (k, n) of `type`; of FP8 that is the type of a, and b is E4M3. Times have the op's
+// launch in them.
 struct MatmulRow {
   DType type = DType::f32, out = DType::f32;
-  uint8_t form = 0;  // as in TracedOp: 1 a transposed, 2 b transposed, 4 added to what is there
+  uint8_t form = 0;  // as in TracedOp: 1 a transposed, 2 b transposed, 4 added to what is there, 8 fast sums of FP8
   int64_t m = 0, n = 0, k = 0;
   double flops_per_s = 0;
   bool operator==(const MatmulRow&) const = default;
 };
-std::string form_text(uint8_t form);  // "nn", "nt", "tn", "tt"; with "+" where it adds
+std::string form_text(uint8_t form);  // "nn", "nt", "tn", "tt"; with "+" where it adds, " fast" where sums are fast
 
 struct AttentionRow {
   bool backward = false;
@@ -45,6 +46,7 @@ struct Rates {
   std::string source, date;  // of the tables
   Figure launch{"rates.launch", Unit::seconds, "the least time that an op takes"};
   Figure matmul_share{"rates.matmul_share", Unit::share, "the share of `peak` that products sustain"};
+  Figure fp8_share{"rates.fp8_share", Unit::share, "the share of peak.fp8 that products of FP8 sustain"};
   Figure attention_share{"rates.attention_share", Unit::share, "the share of `peak` that attention sustains"};
   Figure bandwidth_share{"rates.bandwidth_share", Unit::share, "the share of memory_bandwidth that other ops sustain"};
   std::vector<MatmulRow> matmul;
@@ -134,7 +136,7 @@ struct Machine {
                  "the time from when a failure is known to the next step, without the work that is repeated"};
 
   double need(const Figure& figure) const { return figure.need(file); }  // UsageError, with the key, where it is empty
-  const Figure& peak(DType type) const { return type == DType::bf16 ? peak_bf16 : peak_f32; }
+  const Figure& peak(DType type) const { return is_fp8(type) ? peak_fp8 : type == DType::bf16 ? peak_bf16 : peak_f32; }
   bool operator==(const Machine&) const = default;
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "comm/comm.h"
 #include "param/param_store.h"
@@ -15,7 +14,11 @@ namespace {
 
 bool computes(OpKind kind) { return kind == OpKind::matmul || kind == OpKind::attention || kind == OpKind::attention_bwd; }
 
-std::string_view family_of(OpKind kind) {
+bool multiplies_fp8(const TracedOp& op) { return static_cast<OpKind>(op.kind) == OpKind::matmul && is_fp8(static_cast<DType>(op.dtype)); }
+
+std::string_view family_of(const TracedOp& op) {
+  const auto kind = static_cast<OpKind>(op.kind);
+  if (multiplies_fp8(op)) return "products of FP8";
   if (kind == OpKind::matmul) return "products";
   return computes(kind) ? "attention" : "other ops";
 }
@@ -42,14 +45,16 @@ MachineClock::MachineClock(const Machine& machine, const ClockLayout& layout) : 
   speed_ = static_cast<double>(threads_) / std::max(1, machine.threads);
 }
 
-const Figure& MachineClock::share_of(OpKind kind) const {
+const Figure& MachineClock::share_of(const TracedOp& op) const {
+  const auto kind = static_cast<OpKind>(op.kind);
   const Rates& r = machine_.rates;
+  if (multiplies_fp8(op)) return r.fp8_share;
   return kind == OpKind::matmul ? r.matmul_share : computes(kind) ? r.attention_share : r.bandwidth_share;
 }
 
 double MachineClock::from_shares(const TracedOp& op) const {
   const auto kind = static_cast<OpKind>(op.kind);
-  const double share = machine_.need(share_of(kind));
+  const double share = machine_.need(share_of(op));
   const double launch = machine_.rates.launch.value.value_or(0);
   if (!computes(kind)) return launch + op.bytes / (share * machine_.need(machine_.memory_bandwidth));
   const double arithmetic = op.flops / (share * machine_.need(machine_.peak(static_cast<DType>(op.dtype))));
@@ -93,7 +98,7 @@ StepClock::Transfer MachineClock::message(const TracedCall& call) const {
 
 std::vector<std::string> MachineClock::estimates(const std::vector<const StepTrace*>& traces) const {
   std::map<std::pair<std::string_view, int>, double> seconds;  // by family and basis; -1: shares
-  std::set<OpKind> shared;
+  std::map<std::string_view, const Figure*> shared;            // by family
   double total = 0;
   bool calls = false, crosses = false;
   for (const StepTrace* t : traces) {
@@ -101,9 +106,8 @@ std::vector<std::string> MachineClock::estimates(const std::vector<const StepTra
       if (e.kind != TraceKind::op) continue;
       const TracedOp& o = t->ops()[e.index];
       const Priced p = price(o);
-      const auto kind = static_cast<OpKind>(o.kind);
-      if (!p.basis) shared.insert(kind);
-      seconds[{family_of(kind), p.basis ? static_cast<int>(*p.basis) : -1}] += p.seconds;
+      if (!p.basis) shared[family_of(o)] = &share_of(o);
+      seconds[{family_of(o), p.basis ? static_cast<int>(*p.basis) : -1}] += p.seconds;
       total += p.seconds;
     }
     calls = calls || !t->calls().empty();
@@ -120,8 +124,7 @@ std::vector<std::string> MachineClock::estimates(const std::vector<const StepTra
     if (basis == static_cast<int>(RateBasis::other_type))
       lines.push_back(fmt::format("{}, {:.1f} % of the time of ops: rates of the other type", family, percent(s)));
     if (basis != -1) continue;
-    const auto kind = *std::find_if(shared.begin(), shared.end(), [&](OpKind k) { return family_of(k) == family; });
-    const Figure& f = share_of(kind);
+    const Figure& f = *shared.at(family);
     lines.push_back(
         fmt::format("{}, {:.1f} % of the time of ops: {} = {} ({}, {})", family, percent(s), f.key, *f.value, f.source, f.date));
   }

@@ -60,7 +60,7 @@ class MachineClock : public StepClock {
   };
   Priced price(const TracedOp& op) const;
   double from_shares(const TracedOp& op) const;
-  const Figure& share_of(OpKind kind) const;
+  const Figure& share_of(const TracedOp& op) const;
 
   const Machine& machine_;
   const ClockLayout layout_;

@@ -18,7 +18,9 @@ namespace hlat {
 namespace {
 
 constexpr std::array<std::string_view, 2> kTypes = {"f32", "bf16"};
-constexpr std::array<std::string_view, 8> kForms = {"nn", "tn", "nt", "tt", "nn+", "tn+", "nt+", "tt+"};
+// Of the operands of a product; the last two have their rows by the first operand.
+constexpr std::array<DType, 4> kOperands = {DType::f32, DType::bf16, DType::f8e4m3, DType::f8e5m2};
+constexpr std::array<uint8_t, 10> kForms = {0, 1, 2, 3, 4, 5, 6, 7, 8 | 2, 8 | 6};  // FP8 has the form nt alone, and alone has fast sums
 constexpr std::array<std::string_view, 3> kAlgorithms = {"ring", "tree", "fastest"};
 
 template <class Names>
@@ -121,8 +123,11 @@ class MachineReader {
     rates.source = map.text("source");
     rates.date = map.text("date");
     for (YamlMap& row : map.maps("matmul")) {
-      MatmulRow r{.type = type(row, "type"), .out = type(row, "out")};
-      r.form = static_cast<uint8_t>(row.choice("form", listed(kForms), 0));
+      MatmulRow r{.type = operand(row), .out = type(row, "out")};
+      r.form = form(row);
+      if ((is_fp8(r.type) && (r.form & 3) != 2) || (!is_fp8(r.type) && (r.form & 8) != 0))
+        row.problem("form", fmt::format("form = {}: {}", form_text(r.form),
+                                        is_fp8(r.type) ? "products of FP8 are nt" : "fast sums are those of FP8"));
       r.m = size(row, "m"), r.n = size(row, "n"), r.k = size(row, "k");
       r.flops_per_s = rate(row, "flops_per_s", Unit::flops_per_s);
       row.refuse_unknown();
@@ -148,6 +153,16 @@ class MachineReader {
   }
 
   double rate(YamlMap& row, const std::string& key, Unit unit) { return quantity(row, key, key, unit, true).value_or(1); }
+  DType operand(YamlMap& row) {
+    std::vector<std::string_view> names;
+    for (const DType t : kOperands) names.push_back(name_of(t));
+    return kOperands[row.choice("type", names, 0)];
+  }
+  uint8_t form(YamlMap& row) {
+    std::vector<std::string> names;
+    for (const uint8_t f : kForms) names.push_back(form_text(f));
+    return kForms[row.choice("form", listed(names), 0)];
+  }
   DType type(YamlMap& row, const std::string& key) { return static_cast<DType>(row.choice(key, listed(kTypes), 0)); }
   int64_t size(YamlMap& row, const std::string& key) {
     if (!row.has(key)) row.problem(key, fmt::format("a row has no {}", key));

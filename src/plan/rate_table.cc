@@ -61,12 +61,13 @@ std::optional<TableRate> matmul_rate(const std::vector<MatmulRow>& rows, const T
   const auto type = static_cast<DType>(op.dtype), out = static_cast<DType>(op.out);
   const auto point = [](const MatmulRow& r) { return RatePoint{log_size(r.m, r.n, r.k), r.flops_per_s}; };
   const auto same = [&](const MatmulRow& r) { return r.type == type && r.out == out && r.form == op.form; };
-  const auto same_layout = [&](const MatmulRow& r) { return r.type == type && r.out == out && (r.form & 3) == (op.form & 3); };
+  const auto same_layout = [&](const MatmulRow& r) { return r.type == type && r.out == out && (r.form & ~4) == (op.form & ~4); };
   const auto same_out = [&](const MatmulRow& r) { return r.type == type && r.out == out; };
   const auto same_type = [&](const MatmulRow& r) { return r.type == type; };
+  const auto other_fp8 = [&](const MatmulRow& r) { return is_fp8(r.type) && is_fp8(type); };
   return nearest_rate(rows, log_size(op.dims[0], op.dims[1], op.dims[2]), point, std::pair{RateBasis::measured, same},
                       std::pair{RateBasis::other_form, same_layout}, std::pair{RateBasis::other_form, same_out},
-                      std::pair{RateBasis::other_form, same_type});
+                      std::pair{RateBasis::other_form, same_type}, std::pair{RateBasis::other_type, other_fp8});
 }
 
 std::optional<TableRate> attention_rate(const std::vector<AttentionRow>& rows, const TracedOp& op) {

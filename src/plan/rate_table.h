@@ -13,7 +13,7 @@ namespace hlat {
 enum class RateBasis : uint8_t {
   measured,    // rows of this op, type and form
   other_form,  // rows of the same type, but of other forms or outputs of a product
-  other_type,  // rows of an op of the other type
+  other_type,  // rows of an op of the other type; of a product of FP8 the other FP8 type
 };
 
 struct TableRate {

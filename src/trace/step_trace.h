@@ -21,7 +21,7 @@ inline size_t trace_hash(std::array<int64_t, 3> parts) {
 struct TracedOp {
   uint8_t kind = 0;             // OpKind
   uint8_t dtype = 0, out = 0;   // DType of a product's or an attention's inputs, and of a product's output; else 0
-  uint8_t form = 0;             // of a product: 1 a transposed, 2 b transposed, 4 added to what is there
+  uint8_t form = 0;             // of a product: 1 a transposed, 2 b transposed, 4 added to what is there, 8 fast sums of FP8
   std::array<int64_t, 3> dims;  // of a product: m, n, k; of an attention: heads x sequences, tokens, head size; else 0
   double flops = 0, bytes = 0;
   auto operator<=>(const TracedOp&) const = default;

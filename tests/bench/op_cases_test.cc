@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "bench/op_rates.h"
 #include "comm/self_comm.h"
@@ -32,7 +34,8 @@ bool by_flops(const TracedOp& o) {
 }
 
 TEST(OpCases, OfAStepAreItsOps) {
-  for (const PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::mixed, PrecisionKind::bf16_sr})
+  for (const PrecisionKind precision :
+       {PrecisionKind::fp32, PrecisionKind::mixed, PrecisionKind::bf16_sr, PrecisionKind::fp8, PrecisionKind::fp8_sr})
     for (const int64_t tp : {1, 2}) {
       const Config config = small_step(precision, tp);
       StepTrace trace;
@@ -66,6 +69,45 @@ TEST(OpCases, StandardOnesSpanSizes) {
   EXPECT_EQ(kinds.size(), 18U);
   EXPECT_LT(least, 1e8);
   EXPECT_GT(most, 1e13);
+}
+
+// Under a policy with FP8 each product comes in both types: fast sums forward, gradients as first operands.
+TEST(OpCases, StandardOnesHaveProductsOfFp8WhereThePolicyDoes) {
+  std::set<OpKind> kinds;
+  std::map<std::tuple<DType, DType, int>, int> products;
+  for (const OpCase& c : standard_cases({.precision = precision_of(PrecisionKind::fp8)})) {
+    kinds.insert(c.kind);
+    const TracedOp& o = c.traced;
+    if (c.kind == OpKind::matmul) ++products[{static_cast<DType>(o.dtype), static_cast<DType>(o.out), o.form}];
+  }
+  EXPECT_EQ(kinds.size(), 19U);  // quantize too
+  const int each = products[{DType::bf16, DType::bf16, 2}];
+  EXPECT_EQ(each, 40);
+  EXPECT_EQ((products[{DType::f8e4m3, DType::bf16, 2 | 8}]), each);
+  EXPECT_EQ((products[{DType::f8e5m2, DType::bf16, 2}]), each);
+  EXPECT_EQ((products[{DType::f8e5m2, DType::f32, 2 | 4}]), each);
+  EXPECT_EQ(products.size(), 6U);
+}
+
+// The peak of FP8 is a figure of its own.
+TEST(OpRates, TellProductsOfFp8FromOthers) {
+  const auto product = [](DType type) {
+    TracedOp o{.kind = static_cast<uint8_t>(OpKind::matmul), .dims = {64, 64, 64}};
+    o.dtype = static_cast<uint8_t>(type);
+    o.out = static_cast<uint8_t>(DType::bf16);
+    o.form = 2;
+    return product_case(o);
+  };
+  DeviceConfig device;
+  device.backend = "cpu";
+  const auto backend = make_backend(device, {.threads = 1});
+  SelfComm world("world");
+  const OpRatesFound found = measure_op_rates(*backend, world, {product(DType::bf16), product(DType::f8e5m2)},
+                                              {.seconds = 0.01, .most_bytes = size_t{1} << 28, .most_seconds = 10});
+  ASSERT_EQ(found.rates.matmul.size(), 2U);
+  EXPECT_EQ(found.rates.matmul[1].type, DType::f8e5m2);
+  EXPECT_EQ(found.fp8_peak, found.rates.matmul[1].flops_per_s);
+  EXPECT_GE(found.matmul_peak, found.rates.matmul[0].flops_per_s);
 }
 
 // With the rows of a step's own ops the clock has nothing of products and attention to estimate.

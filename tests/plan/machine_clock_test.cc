@@ -125,6 +125,41 @@ TEST(MachineClock, WithoutRowsSharesHoldAndAreAskedFor) {
   EXPECT_DOUBLE_EQ(clock.op(product(1, 8192, 8192)), product(1, 8192, 8192).bytes / 4e12);  // bound by the weights' bytes
 }
 
+// A share of products in bf16 says nothing of FP8.
+TEST(MachineClock, ProductsOfFp8HaveRatesOfTheirOwn) {
+  Machine m = measured_machine();
+  m.rates.matmul_share.set(0.5, "fitted to a test", "now");
+  TracedOp o = product(4096, 4096, 4096);
+  o.dtype = static_cast<uint8_t>(DType::f8e4m3);
+  const MachineClock clock(m, {});
+  const auto asked = [&] {
+    try {
+      clock.op(o);
+    } catch (const UsageError& e) {
+      return std::string(e.what());
+    }
+    return std::string("a rate was invented");
+  };
+  EXPECT_NE(asked().find("m.yaml: rates.fp8_share is empty"), std::string::npos) << asked();
+  m.rates.fp8_share.set(0.5, "fitted to a test", "now");
+  EXPECT_NE(asked().find("m.yaml: peak.fp8 is empty"), std::string::npos) << asked();
+  m.peak_fp8.set(2000e12, "test", "now");
+  EXPECT_DOUBLE_EQ(clock.op(o), o.flops / 1000e12);
+  StepTrace trace;
+  trace.op(o);
+  const std::vector<std::string> lines = clock.estimates({&trace});
+  EXPECT_NE(lines.at(0).find("products of FP8, 100.0 % of the time of ops: rates.fp8_share = 0.5"), std::string::npos) << lines[0];
+  // Rows with the same sums go before others, those of the other FP8 type before the share.
+  m.rates.matmul.push_back({DType::f8e5m2, DType::bf16, 2, 4096, 4096, 4096, 900e12});
+  EXPECT_DOUBLE_EQ(clock.op(o), o.flops / 900e12);
+  m.rates.matmul.push_back({DType::f8e4m3, DType::bf16, 2 | 8, 4096, 4096, 4096, 1200e12});
+  EXPECT_DOUBLE_EQ(clock.op(o), o.flops / 1200e12);
+  m.rates.matmul.push_back({DType::f8e4m3, DType::bf16, 2 | 4, 4096, 4096, 4096, 800e12});
+  EXPECT_DOUBLE_EQ(clock.op(o), o.flops / 800e12);
+  o.form = 2 | 8;
+  EXPECT_DOUBLE_EQ(clock.op(o), o.flops / 1200e12);
+}
+
 TEST(GroupPlace, FollowsRankOrder) {
   using P = GroupPlace;
   // tp 8 fills a node, dp goes across: all 8 ranks of a node have a group of their own that leaves it.

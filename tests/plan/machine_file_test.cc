@@ -134,12 +134,30 @@ TEST(MachineFile, WrittenFilesReadBackTheSame) {
   m.rates.source = m.rates.date = m.links.source = m.links.date = "x";
   m.links.measured.push_back({CommKind::all_gather, 2, 4096, 1.7e-6});
   m.rates.matmul.push_back({DType::bf16, DType::f32, 5, 3, 4, 5, 1.23456789e11});
+  m.rates.matmul.push_back({DType::f8e4m3, DType::bf16, 2 | 8, 16, 32, 48, 5e14});
+  m.rates.matmul.push_back({DType::f8e5m2, DType::f32, 2 | 4, 16, 32, 48, 4e14});
+  m.rates.fp8_share.set(0.6, "a test", "2026-11");
   m.rates.attention.push_back({true, DType::f32, 8, 16, 64, 7e9});
   m.rates.memory_ops.push_back({OpKind::adamw, DType::bf16, 12345, 6.7e8});
   Carbon c{.region = "north"};
   c.grams_per_kwh.set(28, "operator", "2025");
   m.carbon.push_back(c);
   EXPECT_TRUE(parse_machine(machine_text(m), "m.yaml") == m) << machine_text(m);
+}
+
+TEST(MachineFile, FormsOfProductsFitTheirTypes) {
+  const auto said = [](const std::string& row) {
+    try {
+      parse_machine("name: m\nrates: {source: s, date: d, matmul: [{" + row + ", m: 16, n: 16, k: 16, flops_per_s: 1}]}\n", "m.yaml");
+    } catch (const UsageError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(said("type: f8e5m2, out: bf16, form: nt fast"), "");
+  EXPECT_NE(said("type: f8e4m3, out: bf16, form: nn").find("form = nn: products of FP8 are nt"), std::string::npos);
+  EXPECT_NE(said("type: bf16, out: bf16, form: nt fast").find("form = nt fast: fast sums are those of FP8"), std::string::npos);
+  EXPECT_NE(said("type: bf16, out: f8e4m3, form: nt").find("f8e4m3"), std::string::npos);
 }
 
 // Every shipped value has a source and a date by the reader's own rule; what is not known is empty, not 0.

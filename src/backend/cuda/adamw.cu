@@ -4,7 +4,7 @@
 // then over the blocks (reduce.cuh). A measured update is a kernel of its own, which also tells what it changed (AdamwChange): the numbers
 // of a block stand one grid apart in the scratch. Of a weight in FP8 the master is updated as a weight without one is, and the codes are
 // made of what was stored: another kernel of its own.
-#include "backend/cuda/fp8_codes.cuh"
+#include "backend/cuda/fp8.cuh"
 #include "backend/cuda/noise.cuh"
 #include "backend/cuda/reduce.cuh"
 #include "ops/gpu_scratch.h"
@@ -25,7 +25,7 @@ struct Item {
   // Of a weight in FP8.
   uint8_t* codes;
   const float* code_scale;
-  Fp8Seen* seen;
+  double* seen;
 };
 
 struct AdamwArgs {
@@ -148,29 +148,33 @@ __device__ inline double sum_of_squares(const float (&w)[N], int count) {
   return static_cast<double>(sum);
 }
 
-// Of one thread, for a weight in FP8.
-struct CodesOf {
-  float scale = 0;
-  CodesMet met = {};
+// What a thread makes codes of a weight in FP8 with; nothing for other weights.
+struct NoCodes {
+  __device__ explicit NoCodes(const float*) {}
 };
+template <bool Fp8>
+using CodesOf = std::conditional_t<Fp8, Fp8Encoder<f8e4m3, true>, NoCodes>;
 
 template <bool Vectors, int N>
-__device__ inline void put_codes(CodesOf& to, uint8_t* p, const float (&w)[N], int count) {
-  const Codes<N> codes = e4m3_codes(w, to.scale);
-  count_met(to.met, w, codes, to.scale, count);
+__device__ inline void put_codes(CodesOf<true>& encoder, uint8_t* p, const float (&w)[N], int count) {
   if constexpr (Vectors) {
-    store_codes(p, codes);
+    uint32_t code[N / 4];
+    encoder.encode(code, w);
+    if constexpr (N == 4)
+      *reinterpret_cast<uint32_t*>(p) = code[0];
+    else
+      *reinterpret_cast<uint2*>(p) = make_uint2(code[0], code[1]);
   } else {
 #pragma unroll
     for (int j = 0; j < N; ++j)
-      if (j < count) p[j] = codes[j];
+      if (j < count) p[j] = encoder.encode_one(w[j]);
   }
 }
 
 // Elements [e, e + count) of an item; returns the sum of the squares of what is now the master, or the weight without one.
 template <class W, class M, class G, int N, bool Vectors, bool NoisyWeights, bool NoisyMoments, bool Measured, bool Fp8>
 __device__ inline double update(const AdamwArgs& args, const Item& a, const StepScalars& s, int64_t e, int count, AdamwChange& change,
-                                CodesOf& codes) {
+                                CodesOf<Fp8>& codes) {
   const bool has_master = !Fp8 && a.master != nullptr;
   W* weight = static_cast<W*>(a.weight) + e;
   M *m1 = static_cast<M*>(a.m) + e, *m2 = static_cast<M*>(a.v) + e;
@@ -227,8 +231,7 @@ __global__ void __launch_bounds__(kBlock) adamw_kernel(const __grid_constant__ A
   const StepScalars s = scalars_of(*args.step, scale, a.weight_decay);
   double squares = 0;
   AdamwChange change = no_change();
-  CodesOf codes;
-  if constexpr (Fp8) codes.scale = *a.code_scale;
+  CodesOf<Fp8> codes(a.code_scale);
   for (int64_t e = (int64_t{share.block} * kBlock + threadIdx.x) * N; e < a.n; e += int64_t{share.blocks} * kBlock * N) {
     if (Vectors && e + N <= a.n)
       squares += update<W, M, G, N, Vectors, NoisyWeights, NoisyMoments, Measured, Fp8>(args, a, s, e, N, change, codes);
@@ -236,10 +239,7 @@ __global__ void __launch_bounds__(kBlock) adamw_kernel(const __grid_constant__ A
       squares += update<W, M, G, N, false, NoisyWeights, NoisyMoments, Measured, Fp8>(
           args, a, s, e, a.n - e < N ? static_cast<int>(a.n - e) : N, change, codes);
   }
-  if constexpr (Fp8) {
-    __shared__ uint32_t met[kMetNumbers * kWarp];
-    add_met(a.seen, codes.met, met);
-  }
+  if constexpr (Fp8) codes.publish(a.seen);
   const double total = block_sum(squares, shared);
   if (threadIdx.x == 0) args.parts[blockIdx.x] = total;
   if constexpr (Measured) {
@@ -314,7 +314,7 @@ Item item_of(const AdamwTensors& t, const AdamwScalars& s) {
           .key1 = key[1],
           .codes = fp8 ? t.weight.as<uint8_t>() : nullptr,
           .code_scale = fp8 ? t.fp8_scale.as<float>() : nullptr,
-          .seen = fp8 ? t.fp8_seen.as<Fp8Seen>() : nullptr};
+          .seen = fp8 ? t.fp8_seen.as<double>() : nullptr};
 }
 
 void run_batch(std::span<const AdamwItem> items, double* parts, cudaStream_t stream) {
