@@ -8,7 +8,7 @@
 
 namespace hlat::fault {
 
-// Of a flat tensor of f32, bf16 or f64, after the device's work so far and before its later work.
+// Of a flat tensor of floating-point numbers, after the device's work so far and before its later work.
 void set_nan(Device& device, Tensor t, int64_t element);
 void flip_bit(Device& device, Tensor t, int64_t element);  // the highest of the exponent
 void multiply(Device& device, Tensor t, double factor);

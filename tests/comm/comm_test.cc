@@ -180,6 +180,11 @@ TEST(CommFront, RefusesBrokenContracts) {
   };
   const std::vector<Call> calls = {
       {"all_reduce: i32(4) cannot be summed", [](Comm& c) { c.all_reduce(Tensor::contiguous(nullptr, DType::i32, {4})); }},
+      {"all_reduce: f8e4m3(4) cannot be summed", [](Comm& c) { c.all_reduce(Tensor::contiguous(nullptr, DType::f8e4m3, {4})); }},
+      {"reduce_scatter: f8e5m2(10) cannot be summed",
+       [](Comm& c) {
+         c.reduce_scatter(Tensor::contiguous(nullptr, DType::f8e5m2, {3}), Tensor::contiguous(nullptr, DType::f8e5m2, {10}));
+       }},
       {"expected a contiguous tensor",
        [](Comm& c) {
          c.all_reduce(columns(t32({4, 4}), 0, 2));

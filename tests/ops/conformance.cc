@@ -78,7 +78,7 @@ Twin Lab::output(DType dtype, const Shape& shape) {
 }
 
 // The scratch a dry run asks for is all the backend gets, and it must use exactly that.
-void Lab::run(const Body& body) {
+void Lab::run_alone(const Body& body) {
   const View test{&Twin::test};
   Region measured = Region::measuring(Purpose::temp);
   NullOps null(measured, ops_.get());
@@ -88,6 +88,10 @@ void Lab::run(const Body& body) {
   backend_.sync();
   EXPECT_EQ(temp_.high_water(), measured.high_water());
   EXPECT_EQ(temp_.mark(), 0u);
+}
+
+void Lab::run(const Body& body) {
+  run_alone(body);
   body(ref_, View{&Twin::ref});
 }
 
@@ -125,6 +129,8 @@ const Table& conformance_table() {
     add_loss_rows(t);
     add_optim_rows(t);
     add_narrow_rows(t);
+    add_fp8_rows(t);
+    add_fp8_fused_rows(t);
     return t;
   }();
   return table;

@@ -87,6 +87,7 @@ class Lab {
   Twin rounded(DType dtype, const Twin& t) { return values(dtype, t.ref.shape, to_f64(t.ref)); }
 
   using Body = std::function<void(Ops&, const View&)>;
+  void run_alone(const Body& body);   // on the backend
   void run(const Body& body);         // on the backend and on the reference
   void run_linear(const Body& body);  // and on the magnitudes
 
@@ -99,6 +100,7 @@ class Lab {
   void sync() const { backend_.sync(); }
   HostMemory& memory() { return memory_; }
   Ops& ops() { return *ops_; }
+  Ops& ref() { return ref_; }
 
  private:
   const TestBackend& backend_;
@@ -127,5 +129,7 @@ void add_cache_rows(Table& table);      // cache_append, cache_attention
 void add_loss_rows(Table& table);       // cross-entropy, argmax, sums, checksum
 void add_optim_rows(Table& table);      // adamw
 void add_narrow_rows(Table& table);     // plain ops that round after every step
+void add_fp8_rows(Table& table);        // stores and products of FP8
+void add_fp8_fused_rows(Table& table);  // ops that store their result in FP8
 
 }  // namespace hlat

@@ -1,13 +1,15 @@
-// Rows of adamw: every combination of weight, master, moment and gradient types, nearest and stochastic.
+// Rows of adamw: every combination of weight, master, moment and gradient types, nearest and stochastic; weights in FP8.
 // f32 results agree to a few units. A stochastically rounded store is one of the two bf16 neighbours of the exact value and
 // is the one its noise bits choose, but for the few elements whose exact value lies within f32 error of the threshold.
+// The master of a weight in FP8 is updated as a weight of the row's type is, and the weight is exactly its rounding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
-#include "ops/conformance.h"
+#include "ops/conformance_fp8_cases.h"
 #include "support/adamw_call.h"
 
 namespace hlat {
@@ -22,12 +24,14 @@ struct AdamwCase {
   AdamwScalars scalars;
   double scale = 1;
   bool measured = false;
+  std::optional<DType> fp8 = {};  // the type of the weight; its master has the row's
 };
 
 struct AdamwTwins {
-  Twin weight, master, m, v, grad, scale, step, weight_sq, change;
+  Twin weight, master, m, v, grad, scale, step, weight_sq, change, fp8_scale, fp8_seen;
   AdamwTensors at(const View& view) const {
-    return {view(weight), view(master), view(m), view(v), view(grad), view(scale), view(step), view(weight_sq), view(change)};
+    return {view(weight), view(master),    view(m),      view(v),         view(grad),    view(scale),
+            view(step),   view(weight_sq), view(change), view(fp8_scale), view(fp8_seen)};
   }
 };
 
@@ -37,6 +41,16 @@ std::vector<double> small(int64_t n, const char* name, double std, bool zero_fir
   for (double& x : v) x *= std;
   if (zero_first) v[0] = 0;
   return v;
+}
+
+// On the backend the tensor that was the weight is the master; the reference has no FP8 and goes on with a plain weight. The scale lets
+// some weights saturate and some become 0.
+void make_fp8_weight(Lab& lab, AdamwTwins& t, DType type) {
+  t.master.test = t.weight.test;
+  t.weight.test = lab.memory().zeros(type, t.master.test.shape);
+  t.fp8_scale.test =
+      lab.memory().from(DType::f32, {kFp8Scale}, {type == DType::f8e4m3 ? 0x1p14 : 0x1p21, type == DType::f8e4m3 ? 0x1p-14 : 0x1p-21});
+  t.fp8_seen.test = lab.memory().from(DType::f64, {kFp8Seen}, {0x1p-10, 3, 7});
 }
 
 AdamwTwins make_twins(Lab& lab, const AdamwCase& c) {
@@ -54,6 +68,7 @@ AdamwTwins make_twins(Lab& lab, const AdamwCase& c) {
   t.step = lab.values(DType::f64, {kAdamwStep}, {step.lr, step.correction1, step.correction2_rsqrt, step.number});
   t.weight_sq = lab.output(DType::f64, {1});
   if (c.measured) t.change = lab.output(DType::f64, {kAdamwChange});
+  if (c.fp8) make_fp8_weight(lab, t, *c.fp8);
   return t;
 }
 
@@ -118,6 +133,14 @@ void expect_rounded_master(const AdamwTwins& t, const AdamwCase& c) {
   }
 }
 
+void expect_fp8_master(Lab& lab, const AdamwTwins& t) {
+  const Tensor weight = lab.memory().zeros(t.weight.test.dtype, t.weight.test.shape);
+  const Tensor seen = lab.memory().from(DType::f64, {kFp8Seen}, {0x1p-10, 3, 7});
+  lab.ref().quantize_flat(weight, t.master.test, t.fp8_scale.test, seen);
+  expect_bits("weight", t.weight.test, weight);
+  expect_bits("fp8_seen", t.fp8_seen.test, seen);
+}
+
 // Of what was stored, before and after: sums of squares in f32 over short runs, all else exactly.
 void expect_change(Lab& lab, const AdamwTwins& t, const std::vector<double>& before, const Tensor& after) {
   AdamwChange change{.v_min = std::numeric_limits<double>::infinity()};
@@ -135,14 +158,15 @@ void expect_change(Lab& lab, const AdamwTwins& t, const std::vector<double>& bef
 
 void adamw(Lab& lab, const AdamwCase& c) {
   const AdamwTwins t = make_twins(lab, c);
-  const std::vector<double> before = to_f64(c.master ? t.master.test : t.weight.test);
+  const Twin own = c.master ? t.master : c.fp8 ? Twin{t.master.test, t.weight.ref, t.weight.mag} : t.weight;
+  const std::vector<double> before = to_f64(own.test);
   const UpdateMagnitudes units = magnitudes(t, c);
   lab.run([&](Ops& ops, const View& at) { adamw(ops, t.at(at), c.scalars); });
   expect_stored(lab, "m", t.m, units.m, c, Noise::round_moment1);
   expect_stored(lab, "v", t.v, units.v, c, Noise::round_moment2);
-  const Twin& own = c.master ? t.master : t.weight;
-  expect_stored(lab, c.master ? "master" : "weight", own, units.w, c, Noise::round_weight);
+  expect_stored(lab, c.master || c.fp8 ? "master" : "weight", own, units.w, c, Noise::round_weight);
   if (c.master) expect_rounded_master(t, c);
+  if (c.fp8) expect_fp8_master(lab, t);
   double squares = 0;
   for (const double w : to_f64(own.test)) squares += w * w;
   *row(t.weight_sq.ref) = squares;
@@ -194,6 +218,14 @@ void add_optim_rows(Table& table) {
            [c](Lab& lab) {
              if (!c.master || lab.dtype() == DType::bf16) adamw(lab, c);
            }});
+      if (c.master) continue;
+      c.fp8 = (bits & 1) != 0 ? DType::f8e5m2 : DType::f8e4m3;
+      c.moment = (bits & 16) ? DType::bf16 : DType::f32;
+      table.push_back(
+          {"adamw_fp8",
+           fmt::format("{}: {}, moments {}, grad {}{}{}{}", variant.name, name_of(*c.fp8), name_of(c.moment), name_of(c.grad),
+                       (bits & 8) ? ", stochastic weights" : "", (bits & 16) ? ", stochastic moments" : "", c.measured ? ", measured" : ""),
+           [c](Lab& lab) { adamw(lab, c); }});
     }
   }
 }

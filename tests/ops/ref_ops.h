@@ -2,7 +2,7 @@
 // line, no blocking and no threads. Weights, activations, gradients, moments and statistics are f64; ids are i32.
 // Backward formulas are written by hand; ref_ops_test.cc compares them with complex-step derivatives of scalar_llama.h.
 // ref_ops.cc: data movement, matmul, norm, RoPE, SwiGLU. ref_attention.cc: attention. ref_cache.cc: attention over a cache, argmax.
-// ref_loss.cc: loss and optimizer. ref_narrow.cc: plain ops.
+// ref_loss.cc: loss and optimizer. ref_narrow.cc: plain ops. ref_fp8.cc: FP8, on the types that its contract names.
 #pragma once
 
 #include <bit>
@@ -55,6 +55,13 @@ class RefOps : public Ops {
   void do_round_rows(Tensor dst, Tensor src, NoiseKey key, const ElementMap& map) override;
   void do_largest(Tensor out, Tensor x, bool absolute, Tensor scratch) override;
   void do_add_losses(Tensor table, Tensor stats, Tensor targets, Tensor groups, int64_t first, int64_t seq) override;
+  void do_quantize(const Fp8Store& out, Tensor x) override;
+  void do_quantize_flat(Tensor dst, Tensor src, Tensor scale, Tensor seen) override;
+  void do_transpose(Tensor y, Tensor x) override;
+  void do_dequantize(Tensor y, Tensor x, Tensor scale) override;
+  void do_matmul_fp8(Tensor c, const Fp8Operand& a, const Fp8Operand& b, Tensor residual, const MatmulShape& s, bool fast_sums,
+                     Tensor scratch) override;
+  void do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step) override;
 };
 
 // Row `i` of an f64 matrix, or element i of an f64 vector.

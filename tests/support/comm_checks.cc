@@ -195,7 +195,7 @@ void check_sums(Comm& comm) {
 void check_gathers(Comm& comm) {
   check_host_values(comm);
   uint64_t salt = 1000;
-  for (const DType dtype : {DType::f32, DType::bf16, DType::f64, DType::i32}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64, DType::i32, DType::f8e4m3, DType::f8e5m2}) {
     for (const int64_t n : {int64_t{0}, int64_t{1}, int64_t{comm.size() - 1}, int64_t{1021}}) {
       for (const bool in_place : {false, true}) {
         check_all_gather(comm, dtype, n, 1, in_place, ++salt);
@@ -231,7 +231,13 @@ void check_messages(Comm& comm) {
   for (Request& s : sends) comm.wait(s);  // before the receives: waiting for one message moves the others too
   for (size_t i = receives.size(); i-- > 0;) comm.wait(receives[i]);
   for (const auto& check : checks) check();
-  comm.wait(sends.front());  // nothing to wait for any more
+  comm.wait(sends.front());                                // nothing to wait for any more
+  const Tensor odd = memory.zeros(DType::f8e4m3, {1001});  // bytes that are no whole words
+  Request received = comm.recv(odd, before, 1), sent = comm.send(filled(memory, DType::f8e4m3, 1001, 90, comm.rank()), next, 1);
+  comm.wait(sent);
+  comm.wait(received);
+  const Tensor want = filled(memory, DType::f8e4m3, 1001, 90, before);
+  expect(comm, "message of FP8", odd, [&](int64_t i) { return load_f64(want, i); });
 }
 
 void check_split(Comm& comm) {

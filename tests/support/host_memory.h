@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bf16.h"
+#include "base/fp8.h"
 #include "base/rng.h"
 #include "tensor/region.h"
 #include "tensor/tensor.h"
@@ -21,6 +22,8 @@ inline double load_f64(const Tensor& t, int64_t element) {
     case DType::bf16: return to_float(t.as<bf16>()[element]);
     case DType::i32: return t.as<int32_t>()[element];
     case DType::f64: return t.as<double>()[element];
+    case DType::f8e4m3: return to_float(t.as<f8e4m3>()[element]);
+    case DType::f8e5m2: return to_float(t.as<f8e5m2>()[element]);
   }
   return 0;
 }
@@ -32,6 +35,8 @@ inline void store_f64(const Tensor& t, int64_t element, double value) {
     case DType::bf16: t.as<bf16>()[element] = to_bf16(static_cast<float>(value)); break;
     case DType::i32: t.as<int32_t>()[element] = static_cast<int32_t>(value); break;
     case DType::f64: t.as<double>()[element] = value; break;
+    case DType::f8e4m3: t.as<f8e4m3>()[element] = to_e4m3(static_cast<float>(value)); break;
+    case DType::f8e5m2: t.as<f8e5m2>()[element] = to_e5m2(static_cast<float>(value)); break;
   }
 }
 
