@@ -21,13 +21,17 @@ constexpr double kSourceFell = 0.5, kOthersFell = 0.85;
 
 struct SourceFall {
   std::string name;
+  int64_t since = 0;
   double begin = 0, now = 0;
 };
 
-std::optional<SourceFall> fall_of_source(AlarmMemory& memory, const std::string& name, double loss) {
+// Not every measurement has rows of every source.
+std::optional<SourceFall> fall_of_source(AlarmMemory& memory, int64_t step, const std::string& name, double loss) {
+  const std::vector<double>& steps = keep(memory, "steps of " + name, static_cast<double>(step), kSourceLooks);
   const std::vector<double>& losses = keep(memory, "loss of " + name, loss, kSourceLooks);
   if (losses.size() < 3 * kSourceEnds) return {};
   return SourceFall{.name = name,
+                    .since = static_cast<int64_t>(steps.front()),
                     .begin = middle_of({losses.begin(), losses.begin() + kSourceEnds}),
                     .now = middle_of({losses.end() - kSourceEnds, losses.end()})};
 }
@@ -36,21 +40,20 @@ std::optional<Finding> source_by_heart(const AlarmView& view, AlarmMemory& memor
   std::vector<SourceFall> falls;
   for (const auto& [name, loss] : view.monitors()->source_loss)
     if (std::isfinite(loss))
-      if (auto fall = fall_of_source(memory, name, loss)) falls.push_back(std::move(*fall));
+      if (auto fall = fall_of_source(memory, view.metrics.step, name, loss)) falls.push_back(std::move(*fall));
   for (const SourceFall& own : falls) {
     std::vector<double> now, shares;
     for (const SourceFall& other : falls)
       if (&other != &own) now.push_back(other.now), shares.push_back(other.now / other.begin);
     if (now.empty() || own.now >= kSourceFell * own.begin || own.now >= kSourceFell * middle_of(now)) continue;
     if (middle_of(shares) < kOthersFell) continue;
-    const int64_t steps = static_cast<int64_t>(memory["loss of " + own.name].size()) * view.config.monitor.every;
     return Finding{
         .value = own.now,
         .limit = kSourceFell * middle_of(now),
-        .since = std::max<int64_t>(1, view.metrics.step - steps),
+        .since = own.since,
         .evidence = fmt::format("the loss of source {} has fallen from {:.4f} to {:.4f} in {} steps, that of the others to {:.1f}% of what "
                                 "it was: it is learned by heart",
-                                own.name, own.begin, own.now, steps, 100 * middle_of(shares))};
+                                own.name, own.begin, own.now, view.metrics.step - own.since, 100 * middle_of(shares))};
   }
   return {};
 }
