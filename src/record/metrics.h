@@ -107,6 +107,14 @@ void scalars(const TaskMetrics& m, const Visit& visit) {
   for (const auto& [metric, value] : m.values) visit(("eval/" + metric).c_str(), value);
 }
 
+// An alarm that was told after a step (docs/alarms.md).
+struct ToldAlarm {
+  int64_t step = 0;
+  std::string rule;
+  double value = 0;  // what the rule found
+  std::string evidence;
+};
+
 class MetricsWriter {
  public:
   explicit MetricsWriter(const std::filesystem::path& file);  // appends
