@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/machine.h"
+#include "config/precision_row.h"
 #include "model/llama.h"
 #include "runtime/existing_folder.h"
 #include "runtime/from_rank_0.h"
@@ -56,7 +57,7 @@ std::string model_words(const Config& given, const Config& c) {
   const std::string shape =
       fmt::format("{} layers, {} wide, {} heads of {}, {} kv, ffn {}, vocab {}, {} parameters; {} sequences of {} tokens, {}", m.layers,
                   m.hidden, m.heads, m.head_dim(), m.kv(), m.ffn, m.vocab, format_count(static_cast<double>(parameter_count(m))),
-                  c.train.global_batch, c.train.seq_len, name_of(c.train.precision));
+                  c.train.global_batch, c.train.seq_len, precision_words(c));
   const std::string mesh = fmt::format("tp {}, pp {}, dp {}", c.parallel.tp, c.parallel.pp, c.parallel.dp);
   return is_small(given) ? fmt::format("the model itself ({}): {}", mesh, shape) : fmt::format("a shrunk copy ({}): {}", mesh, shape);
 }
