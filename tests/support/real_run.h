@@ -57,6 +57,7 @@ class RealRun {
     return step(number, rows_);
   }
   StepResult step(int64_t number, BatchSource& rows) { return step_.run(number, executor().config().optim.lr, &rows); }
+  TrainStep& train() { return step_; }
   Executor& executor() { return model_.executor(); }
   Device& device() { return backend_->device(); }
   const RankPlan& plan() const { return assembly_.plan(); }
