@@ -32,16 +32,6 @@ std::vector<size_t> standing_out(const Curve& curve, size_t begin, size_t end) {
 
 }  // namespace
 
-bool Curve::has_values() const {
-  return std::any_of(value.begin(), value.end(), [](double v) { return std::isfinite(v); });
-}
-
-void Curve::cut_from(int64_t first) {
-  const auto kept = static_cast<size_t>(std::lower_bound(step.begin(), step.end(), first) - step.begin());
-  step.resize(kept);
-  value.resize(kept);
-}
-
 Curve thinned(const Curve& curve, size_t most) {
   const size_t n = curve.size();
   if (n <= most) return curve;
@@ -101,15 +91,6 @@ Curve stretch_means(const Curve& curve, size_t most) {
 double last_finite(const Curve& curve) {
   const auto last = std::find_if(curve.value.rbegin(), curve.value.rend(), [](double v) { return std::isfinite(v); });
   return last == curve.value.rend() ? kUnknown : *last;
-}
-
-double middle_finite(const Curve& curve) {
-  std::vector<double> sorted;
-  std::copy_if(curve.value.begin(), curve.value.end(), std::back_inserter(sorted), [](double v) { return std::isfinite(v); });
-  if (sorted.empty()) return kUnknown;
-  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return *middle;
 }
 
 }  // namespace hlat

@@ -81,13 +81,9 @@ TEST(StretchMeans, AreMeansOfFiniteValues) {
   EXPECT_EQ(m.value, (std::vector<double>{2, 6}));
 }
 
-TEST(Curve, LastMiddleAndCut) {
-  Curve c{.step = {1, 2, 3, 4}, .value = {4, 1, 3, NAN}};
-  EXPECT_EQ(last_finite(c), 3);
-  EXPECT_EQ(middle_finite(c), 3);
+TEST(LastFinite, IsTheLastThatIsKnown) {
+  EXPECT_EQ(last_finite({.step = {1, 2, 3, 4}, .value = {4, 1, 3, NAN}}), 3);
   EXPECT_TRUE(std::isnan(last_finite({})));
-  c.cut_from(3);
-  EXPECT_EQ(c.step, (std::vector<int64_t>{1, 2}));
 }
 
 }  // namespace

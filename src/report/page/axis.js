@@ -39,17 +39,10 @@ function extent(runs) {
 }
 const inView = (runs) => view.zoom || extent(runs);
 
-// [steps, values] of a run as points on the axis, in ascending order.
+// [steps, values] of a run as points on the axis, in ascending order. Steps within one instant stand close beside each other: one of them
+// may be a spike.
 function points(run, curve) {
-  const xs = [], ys = [];
-  for (let i = 0; i < curve[0].length; i++) {
-    const x = place(run, curve[0][i]);
-    if (xs.length && x <= xs[xs.length - 1]) {  // two steps within one instant
-      if (curve[1][i] != null) ys[ys.length - 1] = curve[1][i];
-      continue;
-    }
-    xs.push(x);
-    ys.push(curve[1][i]);
-  }
-  return [xs, ys];
+  const xs = [], close = 1e-7 * extent([run])[1];
+  for (const step of curve[0]) xs.push(xs.length ? Math.max(place(run, step), xs[xs.length - 1] + close) : place(run, step));
+  return [xs, curve[1]];
 }

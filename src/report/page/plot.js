@@ -68,7 +68,7 @@ function uplotOptions(spec, width, log, range) {
       { ...axis, size: 58, space: 34, values: (u, ticks) => ticks.map((v) => (v == null ? "" : (spec.tick || text)(v))) },
     ],
     series: [{}, ...spec.lines.map((l) => ({
-      stroke: l.color, width: l.width || 1.5, alpha: l.alpha || 1, dash: l.dash, fill: l.fill, spanGaps: false,
+      stroke: l.color, width: l.width || 1.5, alpha: l.alpha || 1, dash: l.dash, fill: l.fill, spanGaps: false, pxAlign: 0,
       paths: l.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined, points: { show: l.dots || false, size: 5 },
     }))],
     cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 }, bind: { dblclick: () => null }, sync: { key: "all", scales: ["x", null], filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } } },

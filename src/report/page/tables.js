@@ -12,7 +12,7 @@ function sorted(runs) {
   return [...runs].sort((a, b) => {
     const [x, y] = [a.row[order.key], b.row[order.key]];
     if (missing(x) || missing(y)) return missing(x) - missing(y);  // what is not known stands last
-    const d = typeof x === "string" ? x.localeCompare(y) : x - y;
+    const d = typeof x === "string" ? x.localeCompare(y, "en", { numeric: true }) : x - y;
     return order.up ? d : -d;
   });
 }
