@@ -11,7 +11,8 @@ namespace hlat {
 // stretches the smallest value, the largest, and one that is not finite where there is one: no spike, dip or gap goes away.
 Curve thinned(const Curve& curve, size_t most);
 
-// A mean over a Gaussian of this many steps on both sides, of the finite values; NaN where there is none.
+// A mean over a Gaussian of this many steps on both sides, of medians of five values, which a spike of one or two steps does not move; of
+// the finite values; NaN where there is none.
 Curve smoothed(const Curve& curve, double steps);
 double smoothing_steps(const Curve& curve);  // a hundredth of its length, 2 at least
 

@@ -145,12 +145,15 @@ told.names = by("name", true);
 told.losses = by("loss", false);
 view.mode = "time";
 const [xs, ys] = points({ axis: { step: [1, 2, 3], tokens: [1, 2, 3], time: [5, 5, 5] } }, [[1, 2, 3], [2, 99, 2]]);
+const made = { axis: { step: [1, 9], tokens: [1, 9], time: [1, 9] }, losses: [{ step: 5, t: 2, kind: "spike" }], alarms: [], time: { attempts: [] }, mixture: [{ from_step: 1 }, { from_step: 20 }] };
+told.marks = marksOf(made).map((m) => m.kind + " " + m.x).join(" ");
 told.spike = ys.join(" ") + (xs[0] < xs[1] && xs[1] < xs[2] ? " ascending" : "");
 </script>)");
   dir_->write("asking.html", html);
   const std::string dom = dom_of(dir_->path("asking.html")), head = dom.substr(0, dom.find("<head"));
   EXPECT_NE(head.find("data-names=\"a seed=9 seed=10\""), std::string::npos) << head;
   EXPECT_NE(head.find("data-losses=\"a seed=9 seed=10\""), std::string::npos) << "what is not known stands last: " << head;
+  EXPECT_NE(head.find("data-marks=\"spike 2\""), std::string::npos) << "an event has its own time; what is to come has no mark: " << head;
   EXPECT_NE(head.find("data-spike=\"2 99 2 ascending\""), std::string::npos) << head;
 }
 

@@ -31,10 +31,12 @@ function place(run, step) {
   return to[low] + ((to[high] - to[low]) * (step - from[low])) / (from[high] - from[low]);
 }
 
+const lastStep = (run) => run.axis.step[run.axis.step.length - 1] || 0;
+
 // Ends of the axis over all runs that are shown.
 function extent(runs) {
   let high = 0;
-  for (const run of runs) if (run.axis.step.length) high = Math.max(high, place(run, run.axis.step[run.axis.step.length - 1]));
+  for (const run of runs) if (run.axis.step.length) high = Math.max(high, place(run, lastStep(run)));
   return [0, high || 1];
 }
 const inView = (runs) => view.zoom || extent(runs);

@@ -38,7 +38,7 @@ function lossSection() {
   if (shown.length === 1 && raw.length) raw[0].key = "loss";
   const floor = linesOf("floor", { width: 1, dash: [4, 4], color: "#8a94a6", key: "entropy of the data" });
   floor.forEach((l, i) => { l.name += " floor"; if (i) l.key = null; });
-  const marks = shown.flatMap((r) => marksOf(r).map((m) => ({ ...m, x: place(r, m.step), run: r.row.name })));
+  const marks = shown.flatMap((r) => marksOf(r).map((m) => ({ ...m, run: r.row.name })));
   if (raw.length) addPlot(grid, { id: "loss", title: "loss", unit: "nats per token", lines: [...raw, ...smooth, ...floor], marks, wide: true, height: 320 }, shown);
   curvePlot(grid, "grad_norm", "gradient norm", "before clipping", { log: "on", line: { width: 1 } });
   curvePlot(grid, "param_norm", "parameter norm", "", {});

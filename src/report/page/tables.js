@@ -47,13 +47,13 @@ const runCell = (run) => el("td", { class: "key" }, el("i", { style: "background
 function lossTable(runs) {
   return el("table", {}, el("tr", {}, ["run", "step", "what", "loss", "median before", "gradient norm", "documents of the batch"].map((t, i) => el("th", { class: [1, 3, 4, 5].includes(i) ? "n" : "" }, t))),
     runs.flatMap((run) => run.losses.map((n) => el("tr", {}, runCell(run), el("td", { class: "n" }, whole(n.step)), el("td", {}, n.reason || n.kind),
-      el("td", { class: "n" }, n.loss == null ? "not finite" : number(n.loss)), el("td", { class: "n" }, number(n.median)), el("td", { class: "n" }, number(n.grad_norm)), el("td", {}, documentList(n))))));
+      el("td", { class: "n" }, n.loss == null && n.kind !== "skip" ? "not finite" : number(n.loss)), el("td", { class: "n" }, number(n.median)), el("td", { class: "n" }, n.grad_norm == null && n.kind === "non_finite" ? "not finite" : number(n.grad_norm)), el("td", {}, documentList(n))))));
 }
 
 function alarmTable(runs) {
   return el("table", {}, el("tr", {}, ["run", "step", "after", "rule", "value", "limit", "evidence", "what to try"].map((t, i) => el("th", { class: [1, 2, 4, 5].includes(i) ? "n" : "" }, t))),
     runs.flatMap((run) => run.alarms.map((a) => el("tr", {}, runCell(run), el("td", { class: "n" }, whole(a.step)), el("td", { class: "n" }, duration(a.t)), el("td", { class: "bad" }, a.rule),
-      el("td", { class: "n" }, number(a.value)), el("td", { class: "n" }, number(a.limit)), el("td", {}, a.evidence), el("td", {}, a.advice)))));
+      el("td", { class: "n" }, number(a.value)), el("td", { class: "n" }, a.limit ? number(a.limit) : ""), el("td", {}, a.evidence), el("td", {}, a.advice)))));
 }
 
 function eventTable(run) {
