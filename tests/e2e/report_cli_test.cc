@@ -144,7 +144,9 @@ const by = (key, up) => { Object.assign(order, { key, up }); return sorted(rows)
 told.names = by("name", true);
 told.losses = by("loss", false);
 view.mode = "time";
-const [xs, ys] = points({ axis: { step: [1, 2, 3], tokens: [1, 2, 3], time: [5, 5, 5] } }, [[1, 2, 3], [2, 99, 2]]);
+const [xs, ys] = points({ axis: { step: [1, 2, 3], tokens: [1, 2, 3], time: [5, 5, 5] }, time: { attempts: [] } }, [[1, 2, 3], [2, 99, 2]]);
+const again = { axis: { step: [1, 2, 3], tokens: [1, 2, 3], time: [1, 2, 9] }, time: { attempts: [{ ready: 0, from: 0 }, { ready: 8, from: 2 }] } };
+told.gap = JSON.stringify(points(again, [[1, 2, 3], [7, 7, 7]]));
 const made = { axis: { step: [1, 9], tokens: [1, 9], time: [1, 9] }, losses: [{ step: 5, t: 2, kind: "spike" }], alarms: [], time: { attempts: [] }, mixture: [{ from_step: 1 }, { from_step: 20 }] };
 told.marks = marksOf(made).map((m) => m.kind + " " + m.x).join(" ");
 told.spike = ys.join(" ") + (xs[0] < xs[1] && xs[1] < xs[2] ? " ascending" : "");
@@ -154,6 +156,7 @@ told.spike = ys.join(" ") + (xs[0] < xs[1] && xs[1] < xs[2] ? " ascending" : "")
   EXPECT_NE(head.find("data-names=\"a seed=9 seed=10\""), std::string::npos) << head;
   EXPECT_NE(head.find("data-losses=\"a seed=9 seed=10\""), std::string::npos) << "what is not known stands last: " << head;
   EXPECT_NE(head.find("data-marks=\"spike 2\""), std::string::npos) << "an event has its own time; what is to come has no mark: " << head;
+  EXPECT_NE(head.find("data-gap=\"[[1,2,8,9],[7,7,null,7]]\""), std::string::npos) << "no line where no step was made: " << head;
   EXPECT_NE(head.find("data-spike=\"2 99 2 ascending\""), std::string::npos) << head;
 }
 

@@ -41,10 +41,25 @@ function extent(runs) {
 }
 const inView = (runs) => view.zoom || extent(runs);
 
+// Where no step was made for a time because the run was started again: behind which step, and when the next began.
+function restsOf(run) {
+  const out = [];
+  run.time.attempts.forEach((a, i) => {
+    if (i === 0 || a.ready == null) return;
+    while (out.length && out[out.length - 1].from >= a.from) out.pop();  // done again
+    out.push(a);
+  });
+  return out;
+}
+
 // [steps, values] of a run as points on the axis, in ascending order. Steps within one instant stand close beside each other: one of them
-// may be a spike.
-function points(run, curve) {
-  const xs = [], close = 1e-7 * extent([run])[1];
-  for (const step of curve[0]) xs.push(xs.length ? Math.max(place(run, step), xs[xs.length - 1] + close) : place(run, step));
-  return [xs, curve[1]];
+// may be a spike. On the time axis a line has a gap where the run was started again, unless it is to be whole.
+function points(run, curve, whole) {
+  const xs = [], ys = [], close = 1e-7 * extent([run])[1], rests = view.mode === "time" && !whole ? restsOf(run) : [];
+  const add = (x, y) => { xs.push(xs.length ? Math.max(x, xs[xs.length - 1] + close) : x); ys.push(y); };
+  curve[0].forEach((step, i) => {
+    for (; rests.length && step > rests[0].from; rests.shift()) if (xs.length) add(rests[0].ready, null);
+    add(place(run, step), curve[1][i]);
+  });
+  return [xs, ys];
 }

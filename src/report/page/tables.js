@@ -1,7 +1,7 @@
 // Tables: the runs, which sort by a click, steps whose loss was off with their documents, alarms, events, ledger and memory plan.
 const RUN_COLUMNS = [
-  ["run", "name"], ["state", "state"], ["step", "step", whole], ["tokens", "tokens", count], ["loss", "loss", number], ["smooth", "smooth_loss", number],
-  ["val loss", "val_loss", number], ["tokens/s", "tokens_per_s", count], ["MFU", "mfu", percent], ["goodput", "goodput", percent],
+  ["run", "name"], ["state", "state"], ["step", "step", whole], ["tokens", "tokens", count], ["loss", "loss", four], ["smooth", "smooth_loss", four],
+  ["val loss", "val_loss", four], ["tokens/s", "tokens_per_s", count], ["MFU", "mfu", percent], ["goodput", "goodput", percent],
   ["restarts", "restarts", whole], ["spikes", "spikes", whole], ["alarms", "alarms", whole],
 ];
 const order = { key: null, up: true };
