@@ -202,6 +202,14 @@ TEST(SelfCheck, AFaultOfALaterStepOrOfAnotherKindDoesNotComeAbout) {
   EXPECT_TRUE(check_model_of(c, {"leak", "gradients"}).well());
 }
 
+TEST(SelfCheck, NumbersThatAreNotFiniteFailTheChecksThatMeetThem) {
+  Config c = Layout{.dp = 2}.config();
+  c.model.init_std = 1e30;
+  const SelfCheckReport report = check_model_of(c, {"loss", "updates", "replicas"});
+  EXPECT_EQ(failed_in(report), (std::vector<std::string>{"loss", "updates", "replicas"})) << report.text();
+  EXPECT_NE(report.text().find("at step 1 a gradient is not finite"), std::string::npos) << report.text();
+}
+
 TEST(SelfCheck, WhatCannotBeIsBadInput) {
   Config c = layout_config();
   c.fault.inject = "drop_share rank=0";
