@@ -15,6 +15,11 @@ namespace {
 constexpr double kRepeats = 0.5;
 constexpr size_t kRepeatLooks = 5;
 
+// Whole rows are never alike by chance: a tenth of a batch that is there twice, three times in a row. Rows of a few tokens may be.
+constexpr double kRowsAgain = 0.1;
+constexpr size_t kRowLooks = 3;
+constexpr int64_t kShortRow = 16;
+
 // A source whose loss has halved within the window, to less than half of the others', which have fallen by less than 15 %.
 constexpr size_t kSourceLooks = 24, kSourceEnds = 4;
 constexpr double kSourceFell = 0.5, kOthersFell = 0.85;
@@ -58,12 +63,26 @@ std::optional<Finding> source_by_heart(const AlarmView& view, AlarmMemory& memor
   return {};
 }
 
+std::optional<Finding> rows_again(const AlarmView& view, AlarmMemory& memory) {
+  const std::vector<double>& shares = keep(memory, "rows", view.monitors()->repeated_rows, kRowLooks);
+  if (view.config.train.seq_len < kShortRow || shares.size() < kRowLooks) return {};
+  if (*std::min_element(shares.begin(), shares.end()) <= kRowsAgain) return {};
+  return Finding{.value = shares.back(),
+                 .limit = kRowsAgain,
+                 .since = std::max<int64_t>(1, view.metrics.step - static_cast<int64_t>(kRowLooks - 1) * view.config.monitor.every),
+                 .evidence = fmt::format("{:.1f}% of the rows of a batch are there a second time, or were in the one measured before ({} "
+                                         "measurements in a row)",
+                                         100 * shares.back(), kRowLooks)};
+}
+
 }  // namespace
 
 Look look_at_repetition(const AlarmView& view, AlarmMemory& memory) {
   const Monitors* own = view.monitors();
   if (own == nullptr) return {};
-  Look look{.looked = true, .found = source_by_heart(view, memory)};
+  // All keep their memories, whatever the others find.
+  std::optional<Finding> source = source_by_heart(view, memory), rows = rows_again(view, memory);
+  Look look{.looked = true, .found = rows ? rows : source};
   const std::vector<double>& shares = keep(memory, "repetition", own->repetition, kRepeatLooks);
   const double share = middle_of(shares);
   if (look.found || shares.size() < kRepeatLooks || share <= kRepeats) return look;

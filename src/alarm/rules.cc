@@ -39,6 +39,8 @@ constexpr std::array<AlarmRow, kAlarmRules> kRows = {{
      "the model learns its data by heart: more data, fewer passes over it, more optim.weight_decay; stop at the lowest loss"},
     {AlarmRule::position_loss, look_at_position_loss,
      "positions or mask are wrong towards the end of a row: model.rope_theta and rope_scaling, train.seq_len, hlat check --model"},
+    {AlarmRule::wrong_update, look_at_wrong_update,
+     "hlat check --model --only updates; bias correction, learning rate, decay or eps of the optimizer are not those of the config"},
 }};
 
 constexpr bool in_order() {

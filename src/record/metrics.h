@@ -82,7 +82,9 @@ void monitor_values(const Monitors& m, const Number& number, const List& list) {
   number("moment1_max", m.moment1_max);
   number("moment2_min", m.moment2_min);
   number("moment2_max", m.moment2_max);
+  if (m.update_error) number("update_error", *m.update_error);
   list("position_loss", m.position_loss);
+  number("repeated_rows", m.repeated_rows);
   number("repetition", m.repetition);
   number("copy_baseline", m.copy_baseline);
   if (m.probe_loss) number("probe_loss", *m.probe_loss);

@@ -47,7 +47,7 @@ StepMetrics healthy_step(int64_t step) {
   for (int part = 0; part < 16; ++part)
     own.position_loss.push_back(m.loss + (part == 0 ? 0.3 : 0) + 0.2 * alarm_noise(step, 30 + static_cast<uint64_t>(part)));
   own.source_loss = {{"code", 0.4 * m.loss}, {"web", m.loss}, {"books", 1.1 * m.loss}};
-  own.repetition = 0.1, own.copy_baseline = 5;
+  own.repetition = 0.1, own.copy_baseline = 5, own.repeated_rows = 0, own.update_error = 1e-4;
   own.probe_loss = m.loss + 0.1, own.leak = 0, own.drift = 0;
   return m;
 }
@@ -146,8 +146,12 @@ const Planted kPlanted[] = {
     {"drift", AlarmRule::drift, 200, 10, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.drift = 1e-3; }); }, "hold alike"},
     {"lost_updates", AlarmRule::lost_updates, 200, 30,
      [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.unchanged.assign(6, 0.97); }); }, "97.0%"},
-    {"repeated_rows", AlarmRule::repetition, 200, 50, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.repetition = 0.8; }); },
-     "80.0%"},
+    {"repeated_parts_of_rows", AlarmRule::repetition, 200, 50,
+     [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.repetition = 0.8; }); }, "80.0%"},
+    {"repeated_rows", AlarmRule::repetition, 200, 30, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.repeated_rows = 0.5; }); },
+     "50.0% of the rows"},
+    {"wrong_update", AlarmRule::wrong_update, 10, 10, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.update_error = 0.03; }); },
+     "differ by 3%"},
     {"repeated_source", AlarmRule::repetition, 1000, 240,
      [](StepMetrics& m) {
        monitored(m, [&](Monitors& o) { o.source_loss[2].second *= std::exp(-0.01 * static_cast<double>(m.step - 1000)); });
@@ -205,6 +209,15 @@ TEST(Alarms, UpdatesAreLostOnlyWhereRoundingToNearestTakesThem) {
   EXPECT_TRUE(alarms_of(config, 300, 200, change).empty());
   config.precision.round_weights = "nearest";
   EXPECT_TRUE(alarms_of(config, 300, 200, [&](StepMetrics& m) { change(m), m.lr = 1e-5; }).empty()) << "a learning rate near its end";
+}
+
+TEST(Alarms, RowsOfAFewTokensMayBeAlikeAndSomeRowsMayComeAgain) {
+  const auto repeats = [](double share) { return [=](StepMetrics& m) { monitored(m, [=](Monitors& o) { o.repeated_rows = share; }); }; };
+  Config config = watched();
+  EXPECT_TRUE(alarms_of(config, 600, 200, repeats(0.05)).empty());
+  EXPECT_FALSE(alarms_of(config, 600, 200, repeats(0.5)).empty());
+  config.train.seq_len = 8;
+  EXPECT_TRUE(alarms_of(config, 600, 200, repeats(0.5)).empty());
 }
 
 TEST(Alarms, NothingIsRaisedInWarmUpAndAfterAChangeOfData) {

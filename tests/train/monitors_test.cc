@@ -77,6 +77,8 @@ TEST_P(MonitorsOn, AreThoseOfOneRank) {
     EXPECT_NEAR(y.moment2_max, x.moment2_max, 1e-3 * x.moment2_max);
     EXPECT_GT(y.moment2_min, 0);
     EXPECT_EQ(y.repetition, x.repetition);
+    EXPECT_EQ(y.repeated_rows, 0);
+    EXPECT_EQ(y.update_error, 0);
     EXPECT_NEAR(y.copy_baseline, x.copy_baseline, 1e-12);
     // Parts add up to the whole.
     const double squares = std::inner_product(y.grad_norm.begin(), y.grad_norm.end(), y.grad_norm.begin(), 0.0);
