@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads a run folder's event file with the real tensorboard package and compares it to metrics.jsonl.
+"""Reads a run folder's event file with the real tensorboard package and compares it to metrics.jsonl, eval.jsonl and events.jsonl.
 
     python3 -m venv /tmp/tb && /tmp/tb/bin/pip install tensorboard
     /tmp/tb/bin/python tools/check_tensorboard.py RUN_DIR
@@ -20,14 +20,46 @@ def as_float32(value):
     return struct.unpack("f", struct.pack("f", value))[0]
 
 
-def read_metrics(folder):
-    """{(tag, step): value}; null stands for a value that was not finite."""
+def put(expected, tag, step, value, not_finite):
+    """A null stands for a value that was not finite, or for the loss of a step that was not computed, which has no event."""
+    if value is not None or not_finite:
+        expected[tag, step] = None if value is None else as_float32(value)
+
+
+def put_monitors(expected, step, monitors):
+    names = monitors.get("not_finite", {})
+    for name, value in monitors.items():
+        if name == "not_finite":
+            continue
+        items = {"": value}
+        if isinstance(value, list):
+            items = {f"/{i}": item for i, item in enumerate(value)}
+        elif isinstance(value, dict):
+            items = {"/" + key: item for key, item in value.items()}
+        for suffix, item in items.items():
+            tag = f"{name}/{int(suffix[1:]):02}" if isinstance(value, list) else name + suffix
+            put(expected, "monitor/" + tag, step, item, name + suffix in names)
+
+
+def lines_of(file):
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def read_records(folder):
+    """{(tag, step): value}; None stands for a value that was not finite, a text for itself."""
     expected = {}
-    for line in (folder / "metrics.jsonl").read_text().splitlines():
-        record = json.loads(line)
-        for name, value in record.items():
-            if name not in ("step", "tokens"):
-                expected["train/" + name, record["step"]] = None if value is None else as_float32(value)
+    for file, prefix in (("metrics.jsonl", "train/"), ("eval.jsonl", "")):
+        for record in lines_of(folder / file):
+            step = record["step"]
+            for name, value in record.items():
+                if name == "monitors":
+                    put_monitors(expected, step, value)
+                elif name not in ("step", "tokens", "not_finite"):
+                    put(expected, prefix + name, step, value, name in record.get("not_finite", {}))
+    for event in lines_of(folder / "events.jsonl"):
+        if event["kind"] == "alarm":
+            put(expected, "alarm/" + event["rule"], event["step"], event["value"], True)
+            expected[f"alarm/{event['rule']}/evidence", event["step"]] = event["evidence"]
     return expected
 
 
@@ -40,7 +72,8 @@ def read_events(folder):
             found[tag, event.step] = event.value
     for tag in accumulator.Tags()["tensors"]:  # newer versions turn simple values into tensors
         for event in accumulator.Tensors(tag):
-            found[tag, event.step] = float(tensor_util.make_ndarray(event.tensor_proto))
+            value = tensor_util.make_ndarray(event.tensor_proto).item()
+            found[tag, event.step] = value.decode() if isinstance(value, bytes) else float(value)
     return found
 
 
@@ -51,13 +84,13 @@ def main():
     files = sorted(folder.glob("events.out.tfevents.*"))
     if len(files) != 1:
         sys.exit(f"{folder} has {len(files)} event files, expected 1")
-    expected, found = read_metrics(folder), read_events(folder)
+    expected, found = read_records(folder), read_events(folder)
     problems = [f"missing in events: {key}" for key in sorted(expected.keys() - found.keys())]
-    problems += [f"missing in metrics.jsonl: {key}" for key in sorted(found.keys() - expected.keys())]
+    problems += [f"missing in the records: {key}" for key in sorted(found.keys() - expected.keys())]
     for key in sorted(expected.keys() & found.keys()):
         want, got = expected[key], found[key]
         if math.isfinite(got) if want is None else want != got:
-            problems.append(f"{key}: metrics.jsonl {want}, events {got}")
+            problems.append(f"{key}: recorded {want}, events {got}")
     for problem in problems[:20]:
         print(problem)
     if problems or not expected:

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "config/print.h"
+#include "config/run_length.h"
 
 namespace hlat {
 
@@ -30,7 +31,8 @@ std::string setup_of(const Config& config) {
   c.train = {};
   c.train.seq_len = t.seq_len, c.train.global_batch = t.global_batch, c.train.precision = t.precision;
   if (c.optim.schedule_steps == 0) c.optim.schedule_steps = t.steps;
-  c.data.workers = c.data.prefetch = 0;
+  c.data.workers = c.data.prefetch = c.data.validate_every = 0;
+  c.data.cache_dir = {};
   return fmt::format("{:016x}", hash_name(to_yaml(c)));
 }
 
@@ -51,9 +53,8 @@ Alarms::Alarms(const Config& config, AlarmState& state) : config_(config), state
 }
 
 bool Alarms::begins_stage(int64_t step) const {
-  const int64_t tokens = config_.train.global_batch * config_.train.seq_len;
   return std::any_of(config_.data.stages.begin(), config_.data.stages.end(),
-                     [&](const DataStage& s) { return s.first_step(tokens) == step; });
+                     [&](const DataStage& s) { return s.first_step(tokens_per_step(config_.train)) == step; });
 }
 
 bool Alarms::is_told(AlarmTold& told, int64_t step, const Look& look) {

@@ -15,19 +15,28 @@ namespace {
 constexpr double kRepeats = 0.5;
 constexpr size_t kRepeatLooks = 5;
 
+// Whole rows are never alike by chance: a tenth of a batch that is there twice, three times in a row. Rows of a few tokens may be.
+constexpr double kRowsAgain = 0.1;
+constexpr size_t kRowLooks = 3;
+constexpr int64_t kShortRow = 16;
+
 // A source whose loss has halved within the window, to less than half of the others', which have fallen by less than 15 %.
 constexpr size_t kSourceLooks = 24, kSourceEnds = 4;
 constexpr double kSourceFell = 0.5, kOthersFell = 0.85;
 
 struct SourceFall {
   std::string name;
+  int64_t since = 0;
   double begin = 0, now = 0;
 };
 
-std::optional<SourceFall> fall_of_source(AlarmMemory& memory, const std::string& name, double loss) {
+// Not every measurement has rows of every source.
+std::optional<SourceFall> fall_of_source(AlarmMemory& memory, int64_t step, const std::string& name, double loss) {
+  const std::vector<double>& steps = keep(memory, "steps of " + name, static_cast<double>(step), kSourceLooks);
   const std::vector<double>& losses = keep(memory, "loss of " + name, loss, kSourceLooks);
   if (losses.size() < 3 * kSourceEnds) return {};
   return SourceFall{.name = name,
+                    .since = static_cast<int64_t>(steps.front()),
                     .begin = middle_of({losses.begin(), losses.begin() + kSourceEnds}),
                     .now = middle_of({losses.end() - kSourceEnds, losses.end()})};
 }
@@ -36,23 +45,34 @@ std::optional<Finding> source_by_heart(const AlarmView& view, AlarmMemory& memor
   std::vector<SourceFall> falls;
   for (const auto& [name, loss] : view.monitors()->source_loss)
     if (std::isfinite(loss))
-      if (auto fall = fall_of_source(memory, name, loss)) falls.push_back(std::move(*fall));
+      if (auto fall = fall_of_source(memory, view.metrics.step, name, loss)) falls.push_back(std::move(*fall));
   for (const SourceFall& own : falls) {
     std::vector<double> now, shares;
     for (const SourceFall& other : falls)
       if (&other != &own) now.push_back(other.now), shares.push_back(other.now / other.begin);
     if (now.empty() || own.now >= kSourceFell * own.begin || own.now >= kSourceFell * middle_of(now)) continue;
     if (middle_of(shares) < kOthersFell) continue;
-    const int64_t steps = static_cast<int64_t>(memory["loss of " + own.name].size()) * view.config.monitor.every;
     return Finding{
         .value = own.now,
         .limit = kSourceFell * middle_of(now),
-        .since = std::max<int64_t>(1, view.metrics.step - steps),
+        .since = own.since,
         .evidence = fmt::format("the loss of source {} has fallen from {:.4f} to {:.4f} in {} steps, that of the others to {:.1f}% of what "
                                 "it was: it is learned by heart",
-                                own.name, own.begin, own.now, steps, 100 * middle_of(shares))};
+                                own.name, own.begin, own.now, view.metrics.step - own.since, 100 * middle_of(shares))};
   }
   return {};
+}
+
+std::optional<Finding> rows_again(const AlarmView& view, AlarmMemory& memory) {
+  const std::vector<double>& shares = keep(memory, "rows", view.monitors()->repeated_rows, kRowLooks);
+  if (view.config.train.seq_len < kShortRow || shares.size() < kRowLooks) return {};
+  if (*std::min_element(shares.begin(), shares.end()) <= kRowsAgain) return {};
+  return Finding{.value = shares.back(),
+                 .limit = kRowsAgain,
+                 .since = std::max<int64_t>(1, view.metrics.step - static_cast<int64_t>(kRowLooks - 1) * view.config.monitor.every),
+                 .evidence = fmt::format("{:.1f}% of the rows of a batch are there a second time, or were in the one measured before ({} "
+                                         "measurements in a row)",
+                                         100 * shares.back(), kRowLooks)};
 }
 
 }  // namespace
@@ -60,7 +80,9 @@ std::optional<Finding> source_by_heart(const AlarmView& view, AlarmMemory& memor
 Look look_at_repetition(const AlarmView& view, AlarmMemory& memory) {
   const Monitors* own = view.monitors();
   if (own == nullptr) return {};
-  Look look{.looked = true, .found = source_by_heart(view, memory)};
+  // All keep their memories, whatever the others find.
+  std::optional<Finding> source = source_by_heart(view, memory), rows = rows_again(view, memory);
+  Look look{.looked = true, .found = rows ? rows : source};
   const std::vector<double>& shares = keep(memory, "repetition", own->repetition, kRepeatLooks);
   const double share = middle_of(shares);
   if (look.found || shares.size() < kRepeatLooks || share <= kRepeats) return look;

@@ -7,6 +7,7 @@
 
 #include "alarm/robust.h"
 #include "alarm/rules.h"
+#include "config/precision_row.h"
 
 namespace hlat {
 
@@ -93,11 +94,12 @@ std::optional<Finding> explosion_in(const AlarmView& view, AlarmMemory& memory, 
   return found;
 }
 
-// The largest of a list by block, large and growing.
+// The largest of a list by block, which the head may follow: large and growing.
 std::optional<Finding> large_in(const AlarmView& view, AlarmMemory& memory, const std::string& name, const std::vector<double>& blocks,
                                 double limit, double growing) {
   if (blocks.empty() || !all_finite(blocks)) return {};
   const auto at = static_cast<size_t>(std::max_element(blocks.begin(), blocks.end()) - blocks.begin());
+  const std::string place = at < static_cast<size_t>(view.config.model.layers) ? fmt::format("block {}", at) : "the head";
   PartLevels levels(memory, name, 1);
   const double level = levels.level(0);
   const bool off = levels.known() && blocks[at] > limit && blocks[at] > growing * level;
@@ -107,8 +109,8 @@ std::optional<Finding> large_in(const AlarmView& view, AlarmMemory& memory, cons
   return Finding{.value = blocks[at],
                  .limit = limit,
                  .since = begin_of_row(view),
-                 .evidence = fmt::format("the {} of block {} is {:.4g}, above {:.4g} for {} measurements and growing: its level was {:.4g}",
-                                         name, at, blocks[at], limit, kInARow, level)};
+                 .evidence = fmt::format("the {} of {} is {:.4g}, above {:.4g} for {} measurements and growing: its level was {:.4g}", name,
+                                         place, blocks[at], limit, kInARow, level)};
 }
 
 }  // namespace
@@ -124,7 +126,8 @@ Look look_at_dead_layer(const AlarmView& view, AlarmMemory& memory) {
     const bool block = i > 0 && i + 1 < norms.size();
     // Without own history all parts but blocks are judged by zero alone: nothing else is of their kind.
     const double limit = std::max(block ? kDeadShare * others : 0, levels.known() ? kDeadShare * std::min(levels.level(i), others) : 0);
-    const bool dead = view.metrics.grad_norm > 0 && others > 0 && (norms[i] == 0 || norms[i] < limit);
+    // Zero is dead even where it is the median: most blocks may be, or the only one.
+    const bool dead = view.metrics.grad_norm > 0 && (norms[i] == 0 || norms[i] < limit);
     if (!levels.count(i, dead) || look.found) continue;
     look.found =
         Finding{.value = norms[i],
@@ -150,7 +153,7 @@ Look look_at_exploding_layer(const AlarmView& view, AlarmMemory& memory) {
 Look look_at_attention_logits(const AlarmView& view, AlarmMemory& memory) {
   const Monitors* own = view.monitors();
   if (own == nullptr || !view.settled) return {};
-  const double limit = view.config.precision.softmax == "bf16" ? kLargeScoreBf16 : kLargeScore;
+  const double limit = precision_row(view.config).softmax == "bf16" ? kLargeScoreBf16 : kLargeScore;
   std::optional<Finding> bound = large_in(view, memory, "log-sum-exp of attention scores", own->max_lse, limit, kGrowingScore);
   std::optional<Finding> exact = large_in(view, memory, "largest attention score", own->max_logit, limit, kGrowingScore);
   return {.looked = true, .found = exact ? exact : bound};

@@ -7,6 +7,7 @@
 
 #include "alarm/robust.h"
 #include "alarm/rules.h"
+#include "config/run_length.h"
 
 namespace hlat {
 
@@ -85,6 +86,24 @@ std::optional<Finding> gap_in(const StepMetrics& m, AlarmMemory& memory, const s
                               steps[best], name, losses[best], loss, before[best], trained)};
 }
 
+// The rows of the probe are those that the run begins with. In a later stage of the data its loss tells what is forgotten of them.
+bool probes_own_stage(const AlarmView& view) {
+  const Config& c = view.config;
+  return std::none_of(c.data.stages.begin(), c.data.stages.end(), [&](const DataStage& s) {
+    const int64_t first = s.first_step(tokens_per_step(c.train));
+    return 1 < first && first <= view.metrics.step;
+  });
+}
+
+// A probe is a micro-batch: after a resume with another size it has other rows, and its losses begin anew.
+void begin_probe_anew(AlarmMemory& memory, int64_t micro_batch) {
+  std::vector<double>& rows = memory["probe rows"];
+  const std::vector<double> now = {static_cast<double>(micro_batch)};
+  if (rows == now) return;
+  rows = now;
+  for (const char* series : {"probe", "probe at", "probe trained"}) memory.erase(series);
+}
+
 }  // namespace
 
 Look look_at_spike(const AlarmView& view, AlarmMemory&) {
@@ -93,9 +112,13 @@ Look look_at_spike(const AlarmView& view, AlarmMemory&) {
 }
 
 Look look_at_leak(const AlarmView& view, AlarmMemory& memory) {
-  Look look{.looked = true};
   const Monitors* own = view.monitors();
-  if (own != nullptr && own->leak.value_or(0) > 0)
+  const bool probed = own != nullptr && own->leak;
+  std::vector<double>& leaks = memory["leaks"];  // of the latest probe: 1 or 0
+  if (probed) leaks.assign(1, *own->leak > 0 ? 1 : 0);
+  // What a probe has found lasts until a probe finds it no more: the steps between them say nothing of it.
+  Look look{.looked = probed || leaks.empty() || leaks[0] == 0};
+  if (probed && *own->leak > 0)
     look.found =
         Finding{.value = *own->leak,
                 .limit = 0,
@@ -112,7 +135,8 @@ Look look_at_probe_gap(const AlarmView& view, AlarmMemory& memory) {
   const double trained = middle_of(keep(memory, "loss", m.loss, kSmooth));
   const Monitors* own = view.monitors();
   Look look;
-  if (own != nullptr && own->probe_loss) {
+  if (own != nullptr && own->probe_loss && probes_own_stage(view)) {
+    begin_probe_anew(memory, view.config.train.micro_batch);
     look.looked = true;
     look.found = gap_in(m, memory, "probe", *own->probe_loss, trained);
   }

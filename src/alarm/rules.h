@@ -56,6 +56,7 @@ Look look_at_attention_logits(const AlarmView& view, AlarmMemory& memory);
 Look look_at_drift(const AlarmView& view, AlarmMemory& memory);  // weight_rules.cc
 Look look_at_lost_updates(const AlarmView& view, AlarmMemory& memory);
 Look look_at_moments(const AlarmView& view, AlarmMemory& memory);
-Look look_at_repetition(const AlarmView& view, AlarmMemory& memory);  // data_rules.cc
+Look look_at_repetition(const AlarmView& view, AlarmMemory& memory);    // data_rules.cc
+Look look_at_wrong_update(const AlarmView& view, AlarmMemory& memory);  // update_rules.cc
 
 }  // namespace hlat

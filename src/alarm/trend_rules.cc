@@ -39,7 +39,7 @@ std::span<const double> head(const std::vector<double>& values, size_t without) 
 std::span<const double> tail(const std::vector<double>& values, size_t count) { return std::span(values).last(count); }
 double middle(std::span<const double> values) { return middle_of({values.begin(), values.end()}); }
 
-// The share by which the loss has fallen from the blocks before the latest ones to those.
+// The share by which the loss has fallen from as many blocks before the latest ones to those.
 double fall_of(const std::vector<double>& losses) {
   const double now = middle(tail(losses, kLatestNorms));
   const double before = middle(tail(losses, 2 * kLatestNorms).first(kLatestNorms));
@@ -67,10 +67,10 @@ std::optional<Finding> growth_in(const BlockHistory& norms, const BlockHistory& 
       .limit = now * std::exp(std::log(jumped ? kNormJump : kNormTrend) - rise),
       .since = since,
       .evidence = fmt::format(
-          "the gradient norm {:.4g} (median of {} steps) is {:.1f} times {}, while the loss has {} by {:.1f}%", now,
-          kLatestNorms * scale.steps, std::exp(rise),
+          "the gradient norm {:.4g} (median of {} steps) is {:.1f} times {}, while the loss has {} by {:.1f}% against the {} steps before",
+          now, kLatestNorms * scale.steps, std::exp(rise),
           jumped ? "its trend" : fmt::format("what it was {} steps before", static_cast<int64_t>(norms.ends->back() - norms.ends->front())),
-          fall >= 0 ? "fallen" : "risen", 100 * std::abs(fall))};
+          fall >= 0 ? "fallen" : "risen", 100 * std::abs(fall), kLatestNorms * scale.steps)};
 }
 
 std::optional<Finding> rise_in(const BlockHistory& losses, const TrendScale& scale) {

@@ -6,14 +6,15 @@
 
 #include "alarm/robust.h"
 #include "alarm/rules.h"
+#include "config/precision_row.h"
 
 namespace hlat {
 
 namespace {
 
-// Nine of ten weights that stay as they are, in half of the parts or more, with a learning rate that is no less than a twentieth of its
-// largest: what is left of training then hangs on a tenth of the weights.
-constexpr double kLostShare = 0.15, kSmallRate = 0.05;  // pure bf16 loses a quarter at a full rate; masters lose nothing
+// Weights that stay as they are, in half of the parts or more, with a learning rate that is no less than a twentieth of its largest. Pure
+// bf16 loses a quarter at a full rate; masters lose nothing.
+constexpr double kLostShare = 0.15, kSmallRate = 0.05;
 constexpr size_t kLostLooks = 3;
 
 constexpr double kLargestMoment = 1e37;  // a square of f32 or bf16 overflows at 3.4e38
@@ -22,12 +23,8 @@ constexpr double kMomentMargin = 10;     // for rounding of moments
 // Whether updates go straight to weights that are rounded to nearest, and nothing keeps what rounding takes. Under stochastic rounding most
 // weights stay too, and nothing is lost on average.
 bool loses_what_rounds(const Config& c) {
-  using enum PrecisionKind;
-  const PrecisionKind kind = c.train.precision;
-  const bool masters = c.precision.masters.empty() ? kind == mixed || kind == mixed_sr : c.precision.masters != "none";
-  const bool stochastic =
-      c.precision.round_weights.empty() ? kind == mixed_sr || kind == bf16_sr : c.precision.round_weights == "stochastic";
-  return !masters && !stochastic;
+  const PrecisionConfig row = precision_row(c);
+  return row.masters == "none" && row.round_weights == "nearest";
 }
 
 // m and v are weighted sums of the same g and g^2, so that |m| <= C sqrt(v) (Cauchy and Schwarz). none: the sum has no bound.

@@ -10,6 +10,7 @@
 #include "bench/op_rates.h"
 #include "bench/peak.h"
 #include "plan/dry_run.h"
+#include "runtime/backends.h"
 
 namespace hlat {
 namespace {
@@ -73,6 +74,29 @@ void set_links(MachineBench& b, int ranks, int local_ranks, bool host, const std
   set(l.sum_bytes_per_s, fit.sum_bytes_per_s);
 }
 
+// On rank 0, with all cores that it may use; the others wait asleep.
+void set_thread_share(MachineBench& b, const Config& config, Comm& world, const MachineBenchOptions& options) {
+  const auto self = world.split(world.rank(), 0, "alone");
+  world.barrier();
+  if (world.rank() == 0 && options.own_cores > options.threads) {
+    DeviceConfig device = config.device;
+    device.backend = "cpu";
+    device.threads = options.own_cores;
+    const auto backend = make_backend(device, {});
+    b.with_threads = measure_thread_shares(config, *backend, *self, options.own_cores, b.machine);
+    ThreadShare& share = b.machine.rates.thread_share;
+    share.threads = b.with_threads->threads;
+    const auto set = [&](Figure& f, double value) {
+      f.set(rounded_quantity(value, f.unit), fmt::format("hlat bench machine, steps of one rank with {} threads", share.threads),
+            options.date);
+    };
+    set(share.products, b.with_threads->products);
+    set(share.attention, b.with_threads->attention);
+    set(share.others, b.with_threads->others);
+  }
+  world.barrier();
+}
+
 }  // namespace
 
 MachineBench bench_machine(const Config& config, Backend& backend, Comm& world, int local_ranks, const MachineBenchOptions& options) {
@@ -120,6 +144,7 @@ MachineBench bench_machine(const Config& config, Backend& backend, Comm& world, 
   m.rates.source += fmt::format(", times as in steps of the config: products x {:.3f}, attention x {:.3f}, others x {:.3f}",
                                 b.in_step->products, b.in_step->attention, b.in_step->others);
   m.links.source += fmt::format(", and {:.0f} us more in a step, for peers that come late", b.in_step->late * 1e6);
+  set_thread_share(b, config, world, options);
   return b;
 }
 
@@ -136,6 +161,10 @@ std::string machine_bench_text(const MachineBench& b) {
     s += fmt::format(
         "in a step      products take {:.3f} times as long as alone, attention {:.3f}, other ops {:.3f}; collectives {:.0f} us more\n",
         b.in_step->products, b.in_step->attention, b.in_step->others, b.in_step->late * 1e6);
+  if (b.with_threads)
+    s += fmt::format("{:<14} products keep {:.3f} of speed in proportion, attention {:.3f}, other ops {:.3f}\n",
+                     fmt::format("{} threads", b.with_threads->threads), b.with_threads->products, b.with_threads->attention,
+                     b.with_threads->others);
   if (!b.transport.empty()) s += fmt::format("links          {}\n", b.transport);
   for (const CollectiveTime& t : b.links)
     s += fmt::format("  {:<16} {:>10} {:>10.1f} us\n", name_of(t.kind), format_bytes(static_cast<uint64_t>(t.bytes)), t.seconds * 1e6);

@@ -18,6 +18,7 @@ struct MachineBenchOptions {
   double seconds = 60;                   // for the ops
   bool step = false;                     // the ops of the config's step, besides the shape table
   int threads = 1, cores = 1;            // of this rank, and that it may use of the host with the others
+  int own_cores = 1;                     // that this rank may use when the others wait
   double disk_write = 0, disk_read = 0;  // bytes per second; 0: not measured
   std::string date;
 };
@@ -28,7 +29,8 @@ struct MachineBench {
   size_t cases = 0, left_out = 0;
   std::vector<CollectiveTime> links;
   std::string transport;
-  std::optional<StepRates> in_step = {};  // on host cores, with a config and several ranks
+  std::optional<StepRates> in_step = {};          // on host cores, with a config and several ranks
+  std::optional<ThreadShares> with_threads = {};  // there, on rank 0, where it has more cores than threads
 };
 
 // Collective; complete on rank 0.

@@ -83,6 +83,15 @@ StepRates measure_step_rates(const Config& config, Backend& backend, Comm& world
   return rates;
 }
 
+ThreadShares measure_thread_shares(const Config& config, Backend& backend, Comm& self, int threads, const Machine& machine) {
+  Config alone = on_mesh(config, 1, 1);
+  alone.device.threads = threads;
+  const FamilySeconds ran = seconds_of(bench_step(alone, backend, self, 1, kStepsRun, true).ops);
+  const FamilySeconds proportional = predict(alone, machine).ops;
+  const auto share = [&](Family f) { return ran[f] > 0 && proportional[f] > 0 ? std::min(1.0, proportional[f] / ran[f]) : 1; };
+  return {.threads = threads, .products = share(kProductsFamily), .attention = share(kAttentionFamily), .others = share(kOthersFamily)};
+}
+
 void apply(const StepRates& rates, Machine& machine) {
   for (MatmulRow& r : machine.rates.matmul) r.flops_per_s = rounded_quantity(r.flops_per_s / rates.products, Unit::flops_per_s);
   for (AttentionRow& r : machine.rates.attention) r.flops_per_s = rounded_quantity(r.flops_per_s / rates.attention, Unit::flops_per_s);

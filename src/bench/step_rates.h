@@ -16,6 +16,15 @@ struct StepRates {
 
 // Collective over `world`, on host cores, for a machine whose rates were measured on the same ranks; the same on all.
 StepRates measure_step_rates(const Config& config, Backend& backend, Comm& world, int local_ranks, const Machine& machine);
+
+// What a rank alone, with more threads than the machine's rates were measured with, keeps of speed in proportion to its threads, up to 1.
+struct ThreadShares {
+  int threads = 0;
+  double products = 1, attention = 1, others = 1;
+};
+// On one rank, the only one of `self`, with a backend of so many threads; the machine has its rates as in steps and no shares yet.
+ThreadShares measure_thread_shares(const Config& config, Backend& backend, Comm& self, int threads, const Machine& machine);
+
 // Rates and collectives of the machine as they are in a step.
 void apply(const StepRates& rates, Machine& machine);
 

@@ -63,6 +63,7 @@ void run_machine(const MachineArgs& args) {
                                 .step = !args.config.path.empty(),
                                 .threads = here.device.threads > 0 ? static_cast<int>(here.device.threads) : session.threads(),
                                 .cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
+                                .own_cores = session.cores(),
                                 .date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)))};
     if (session.rank() == 0) {
       const DiskMeasured disk = measure_disk(args.dir, size_t{256} << 20, 4, false);

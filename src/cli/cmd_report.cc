@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
@@ -101,6 +102,16 @@ void serve_report(const std::vector<fs::path>& folders, int port) {
   while (signals.asked() == 0) server.serve_one([&](const std::string& path) { return live.answer(path); }, 200);
 }
 
+void tell_left_out(const std::vector<fs::path>& folders, const std::vector<ReportRun>& runs) {
+  for (const fs::path& folder : folders)
+    if (std::none_of(runs.begin(), runs.end(), [&](const ReportRun& run) { return run.overview.folder == folder; }))
+      print_err(fmt::format("hlat report: {} has no metrics yet and is left out\n", folder.string()));
+  for (const ReportRun& run : runs)
+    if (run.steps.damaged > 0)
+      print_err(fmt::format("hlat report: {} damaged line{} left out of {}\n", run.steps.damaged, run.steps.damaged == 1 ? " is" : "s are",
+                            (run.overview.folder / "metrics.jsonl").string()));
+}
+
 TextStyle terminal_style() {
   const int columns = live_columns(STDOUT_FILENO);
   return {.width = columns > 0 ? columns : 100,
@@ -121,6 +132,7 @@ void run_report(ReportArgs args) {
   if (serves) return serve_report(folders, port);
   if (!args.out.empty()) check_page_path(args.out);
   const std::vector<ReportRun> runs = read_report_runs(folders);
+  tell_left_out(folders, runs);
   if (!args.out.empty()) write_page(args.out, page_html(report_data(runs, {.version = version(), .made_at = wall_time()})));
   if (args.text) print_out(text_report(runs, terminal_style()));
   if (args.json) {

@@ -24,12 +24,13 @@ enum class AlarmRule : uint8_t {
   repetition,
   moments,
   probe_gap,
-  position_loss
+  position_loss,
+  wrong_update
 };
-inline constexpr size_t kAlarmRules = 13;
+inline constexpr size_t kAlarmRules = 14;
 inline constexpr std::array<std::string_view, kAlarmRules> kAlarmNames = {
     "grad_growth", "loss_rise",    "spike",      "leak",    "dead_layer", "exploding_layer", "attention_logits",
-    "drift",       "lost_updates", "repetition", "moments", "probe_gap",  "position_loss"};
+    "drift",       "lost_updates", "repetition", "moments", "probe_gap",  "position_loss",   "wrong_update"};
 
 inline std::string_view name_of(AlarmRule rule) { return kAlarmNames[static_cast<size_t>(rule)]; }
 

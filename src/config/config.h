@@ -232,7 +232,7 @@ struct LaunchConfig {
   double straggler = 1.5;        // a rank slower than its peers by this factor is reported; 0: none is
   int64_t straggler_steps = 50;  // over so many steps
   bool evict = false;            // a straggler's host is replaced or left out
-  std::string check = "none";    // none | start | restarts: when hlat check --short runs before the ranks
+  std::string check = "none";    // none | start | restarts: when hlat check --short and --model run before the ranks
   bool operator==(const LaunchConfig&) const = default;
 };
 

@@ -47,7 +47,7 @@ constexpr std::array<FaultKindRow, kFaultKinds> kFaultRows = {{
     {FaultKind::host, "host", "rank step! times", FaultDraw::named,
      "all ranks on the host of the rank are killed, and the agent of hlat launch"},
     {FaultKind::leak, "leak", "step steps times", FaultDraw::never,
-     "every position sees the token after its own, on all ranks: the inputs are one token ahead"},
+     "the attention mask of the first block is one token too wide: a query sees the key after its own, on all ranks"},
     {FaultKind::drop_share, "drop_share", "rank step steps tensor times", FaultDraw::never,
      "the rank's share of one bucket, that of the tensor, is missing in the sum of gradients over dp"},
     {FaultKind::scale_grad, "scale_grad", "rank step steps tensor factor times", FaultDraw::never,

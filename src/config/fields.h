@@ -265,7 +265,7 @@ void fields(Visit& v, LaunchConfig& c) {
   v("straggler", c.straggler, "a rank whose compute time is above its peers' by this factor is reported; 0: none is", range(0, 1000));
   v("straggler_steps", c.straggler_steps, "steps over which stragglers are looked for", range(4, 64));
   v("evict", c.evict, "replace or leave out the host of a straggler", Limits{});
-  v("check", c.check, "when hlat check --short is run before the ranks; restarts: also before each restart",
+  v("check", c.check, "when hlat check --short and hlat check --model run before the ranks; restarts: also before each restart",
     one_of({"none", "start", "restarts"}));
 }
 

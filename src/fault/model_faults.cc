@@ -34,11 +34,13 @@ const FaultSpec* ModelFaults::find(FaultKind kind) const {
 
 void ModelFaults::begin(const FaultSpec& spec, int64_t step) {
   lasting_.push_back({.spec = spec, .end = spec.steps > 0 ? step + spec.steps : 0});
+  attention_.set(leaks());
   if (spec.kind == FaultKind::rope) spoil_rope(spec.factor > 0 ? spec.factor : kRopeFactor);
 }
 
 void ModelFaults::at_step(int64_t step) {
   std::erase_if(lasting_, [&](const Lasting& l) { return l.end > 0 && step >= l.end; });
+  attention_.set(leaks());
 }
 
 // As Ops::rope_table makes it, in the table's own type.
@@ -63,11 +65,6 @@ void ModelFaults::spoil_rope(double factor) const {
 void ModelFaults::rows(int64_t micro, int64_t seq_len, std::vector<int32_t>& inputs, std::vector<int32_t>& targets) {
   const auto rows = static_cast<int64_t>(inputs.size()) / seq_len;
   if (find(FaultKind::repeat) != nullptr) repeat_rows(micro * rows, seq_len, inputs, targets);
-  if (find(FaultKind::leak) == nullptr) return;
-  for (int64_t r = 0; r < rows; ++r) {
-    const auto row = inputs.begin() + r * seq_len;
-    std::copy(row + 1, row + seq_len, row);
-  }
 }
 
 // Micro-batches of a step come in order.

@@ -1,7 +1,7 @@
 // Faults of the model and its arithmetic, as bugs of a program are: they last, from their step on for good or for steps= steps, and most of
 // them leave the loss curve as it is. hlat check --model finds each of them before a run (docs/check.md).
 //
-//   leak             inputs[t] becomes inputs[t + 1]: each position sees the token that it is to predict
+//   leak             the mask of the first block lets each query see the key after its own (leaky_attention.h)
 //   repeat           every second row of a rank's batch is the one before it
 //   rope             the table is made with another base
 //   scale_grad       gradients are multiplied, before any sum over dp
@@ -14,6 +14,7 @@
 
 #include "config/config.h"
 #include "config/fault_spec.h"
+#include "fault/leaky_attention.h"
 #include "ops/device.h"
 #include "param/param_store.h"
 
@@ -26,7 +27,10 @@ class ModelFaults {
  public:
   explicit ModelFaults(const Config& config) : model_(config.model) {}
   // Before the first fault begins; both must outlive this.
-  void place(const ParamStore& params, Device& device) { params_ = &params, device_ = &device; }
+  void place(const ParamStore& params, Device& device) {
+    params_ = &params, device_ = &device;
+    attention_.place(device);
+  }
   void place_rope(Tensor table /*(T, E)*/) { rope_ = table; }
 
   void begin(const FaultSpec& spec, int64_t step);
@@ -37,6 +41,8 @@ class ModelFaults {
   void optimizer(Tensor step) const;
   void gradients(size_t bucket) const;
   void sums(size_t bucket) const;
+  const PlantedAttention& attention() const { return attention_; }
+  bool leaks() const { return find(FaultKind::leak) != nullptr; }
 
  private:
   struct Lasting {
@@ -51,6 +57,7 @@ class ModelFaults {
   const ParamStore* params_ = nullptr;
   Device* device_ = nullptr;
   Tensor rope_;
+  LeakyAttention attention_;
   std::vector<Lasting> lasting_;
   std::vector<int32_t> last_inputs_, last_targets_;  // the latest row that was not a repetition
 };

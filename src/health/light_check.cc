@@ -83,8 +83,15 @@ std::string LightCheck::sums() {
   return words;
 }
 
+std::string LightCheck::rope() {
+  if (!rope_.defined()) return {};
+  const std::string wrong = wrong_rope(device_, rope_, frequencies_, kRopeRows);
+  return wrong.empty() ? "" : fmt::format("the table of RoPE on pipeline stage {} is not that of the config: {}", mesh_.coord().pp, wrong);
+}
+
 void LightCheck::check(int64_t step) {
   std::string words = product();
+  if (words.empty()) words = rope();
   if (std::string wrong = sums(); words.empty()) words = std::move(wrong);
   LightVerdict own;
   if (!words.empty()) {

@@ -86,7 +86,8 @@ Ctx Executor::context(Ops& ops, const GradientSums& sums, int64_t batch, int64_t
              .rope = rope_.rows(0, std::min(seq, rope_.dim(0))),
              .norm_eps = config_.model.norm_eps,
              .accumulate = sums.accumulate,
-             .group_done = sums.group_done};
+             .group_done = sums.group_done,
+             .planted = planted_};
 }
 
 Ctx Executor::context(const Action& a, const GradientSums& sums) {

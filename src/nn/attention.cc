@@ -47,7 +47,9 @@ void Attention::forward(Ctx& ctx, const Operand& x, Tensor y) const {
 void Attention::attend(Ctx& ctx, Tensor packed, Tensor out, Tensor lse) const {
   const Scope scope(ctx.temp());
   const Tensor wide = ctx.wide(out);
-  if (ctx.precision().softmax == DType::bf16)
+  if (const PlantedAttention* planted = ctx.planted_here())
+    planted->forward(wide, lse, packed, ctx.attention);
+  else if (ctx.precision().softmax == DType::bf16)
     narrow_attention(ctx, wide, lse, packed);
   else
     ctx.ops.attention(wide, lse, ctx.widened(packed), ctx.attention);
@@ -101,10 +103,14 @@ void Attention::backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const {
     const Tensor dout = ctx.temp({s.tokens(), s.out_width()}, "dattention");
     output.backward_input(ctx, dsum, dout, {.name = "dattention", .columns = output.inputs(ctx)});
     const Tensor wide = ctx.wide(dqkv), packed = ctx.tape.at(BlockOp::qkv), lse = ctx.tape.at(BlockOp::attention, 1);
-    if (ctx.precision().softmax == DType::bf16)
+    if (const PlantedAttention* planted = ctx.planted_here()) {
+      planted->backward(wide, dout, packed, s);
+      ctx.ops.rope(wide, ctx.rope, s, -1);
+    } else if (ctx.precision().softmax == DType::bf16) {
       narrow_attention_bwd(ctx, wide, dout, packed);
-    else
+    } else {
       ctx.ops.attention_bwd(wide, ctx.widened(dout), ctx.widened(out), lse, ctx.widened(packed), s, ctx.rope);
+    }
     ctx.store(dqkv, wide, {.name = "dqkv", .columns = qkv.outputs(ctx)});
   }
   qkv.backward_column_split(ctx, qkv.kept(ctx, x), qkv.gradient(ctx, dqkv), dx, "dattention input");

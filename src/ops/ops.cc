@@ -2,7 +2,8 @@
 // Counting rules. FLOPs: a multiply, an add, a division or an elementary function is one; causal attention counts only
 // the pairs it needs, T(T+1)/2 per head, 2 products forward and 5 backward (scores are recomputed there).
 // Bytes: every argument is read or written once; accumulation reads its target as well.
-// Here: counting and the layers' ops. ops_loss.cc: cross-entropy. ops_optim.cc: casts, fills, reductions, AdamW. ops_fp8.cc.
+// Here: counting and the layers' ops. ops_loss.cc: cross-entropy. ops_narrow.cc: plain forms. ops_optim.cc: casts, fills, reductions,
+// AdamW. ops_fp8.cc: FP8.
 #include "ops/ops.h"
 
 #include "base/machine.h"
@@ -11,13 +12,6 @@
 namespace hlat {
 
 namespace {
-
-// A matmul operand: rows may be strided.
-void check_strided(const char* name, const Tensor& t) {
-  HLAT_CHECK(t.rank() == 2 && is_float(t.dtype), "matmul: {} is {}, expected a matrix of floats", name, t.str());
-  HLAT_CHECK(t.stride[1] == 1 && (t.dim(0) <= 1 || t.stride[0] >= t.dim(1)), "matmul: {} {} has strides ({}, {})", name, t.str(),
-             t.stride[0], t.stride[1]);
-}
 
 void check_attention(const char* op, const Tensor& qkv, const AttentionShape& s) {
   HLAT_CHECK(s.batch > 0 && s.seq > 0 && s.heads > 0 && s.kv_heads > 0 && s.head_dim > 0 && s.heads % s.kv_heads == 0,
@@ -149,9 +143,9 @@ void Ops::empty_product(Tensor c, bool accumulate) {
 namespace {
 
 MatmulShape checked_product(const Tensor& c, const Tensor& a, const Tensor& b, const Ops::MatmulArgs& args) {
-  check_strided("c", c);
-  check_strided("a", a);
-  check_strided("b", b);
+  check_strided({"matmul", "c"}, c);
+  check_strided({"matmul", "a"}, a);
+  check_strided({"matmul", "b"}, b);
   const MatmulShape s{.m = a.dim(args.trans_a ? 1 : 0),
                       .n = b.dim(args.trans_b ? 0 : 1),
                       .k = a.dim(args.trans_a ? 0 : 1),
@@ -198,36 +192,22 @@ void Ops::do_matmul_add(Tensor c, Tensor a, Tensor b, Tensor residual, const Mat
 }
 
 void Ops::rmsnorm(Tensor y, Tensor rstd, Tensor x, Tensor w, double eps) {
-  check_matrix({"rmsnorm", "x"}, x);
-  check({"rmsnorm", "y"}, y, x.shape, x.dtype);
-  check({"rmsnorm", "rstd"}, rstd, {x.dim(0)}, stat_type(x.dtype));
-  check({"rmsnorm", "w"}, w, {x.dim(1)}, x.dtype);
-  HLAT_CHECK(eps >= 0, "rmsnorm: eps {}", eps);
+  check_norm("rmsnorm", y, rstd, x, w, eps);
   const Timed timed = count(OpKind::rmsnorm, 4 * numel(x), bytes_of({y, rstd, x, w}));
   do_rmsnorm(y, rstd, x, w, eps);
 }
 
 void Ops::add_rmsnorm(Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) {
-  check_matrix({"add_rmsnorm", "x"}, x);
+  check_norm("add_rmsnorm", y, rstd, x, w, eps);
   check({"add_rmsnorm", "sum"}, sum, x.shape, x.dtype);
   check({"add_rmsnorm", "delta"}, delta, x.shape, x.dtype);
-  check({"add_rmsnorm", "y"}, y, x.shape, x.dtype);
-  check({"add_rmsnorm", "rstd"}, rstd, {x.dim(0)}, stat_type(x.dtype));
-  check({"add_rmsnorm", "w"}, w, {x.dim(1)}, x.dtype);
-  HLAT_CHECK(!same_data(sum, y) && eps >= 0, "add_rmsnorm: sum {} is y, or eps {}", sum.str(), eps);
+  HLAT_CHECK(!same_data(sum, y), "add_rmsnorm: sum {} is y", sum.str());
   const Timed timed = count(OpKind::add_rmsnorm, 5 * numel(x), bytes_of({sum, y, rstd, x, delta, w}));
   do_add_rmsnorm(sum, y, rstd, x, delta, w, eps);
 }
 
 void Ops::rmsnorm_bwd(Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args) {
-  check_matrix({"rmsnorm_bwd", "x"}, x);
-  check({"rmsnorm_bwd", "dx"}, dx, x.shape, x.dtype);
-  check({"rmsnorm_bwd", "dy"}, dy, x.shape, x.dtype);
-  check({"rmsnorm_bwd", "w"}, w, {x.dim(1)}, x.dtype);
-  check({"rmsnorm_bwd", "rstd"}, rstd, {x.dim(0)}, stat_type(x.dtype));
-  check_shape({"rmsnorm_bwd", "dw"}, dw, {x.dim(1)});
-  HLAT_CHECK(accumulates(dw.dtype, x.dtype), "rmsnorm_bwd: dw {}, x {}", dw.str(), x.str());
-  HLAT_CHECK(!same_data(dx, x) && !(args.add_dx && same_data(dx, dy)), "rmsnorm_bwd: dx {} is x, or is dy with add_dx", dx.str());
+  check_norm_bwd("rmsnorm_bwd", dx, dw, dy, x, w, rstd, args.add_dx);
   const Timed timed =
       count(OpKind::rmsnorm_bwd, (args.add_dx ? 9 : 8) * numel(x),
             bytes_of({dx, dw, dy, x, w, rstd}) + (args.add_dx ? bytes_of({dx}) : 0) + (args.accumulate_dw ? bytes_of({dw}) : 0));

@@ -4,10 +4,7 @@
 namespace hlat {
 
 void Ops::cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) {
-  check_matrix({"cross_entropy_partial", "logits"}, logits);
-  check({"cross_entropy_partial", "stats"}, stats, {logits.dim(0), 3}, stat_type(logits.dtype));
-  check({"cross_entropy_partial", "targets"}, targets, {logits.dim(0)}, DType::i32);
-  HLAT_CHECK(first >= 0 && logits.dim(1) > 0, "cross_entropy_partial: first {}, logits {}", first, logits.str());
+  check_logits("cross_entropy_partial", logits, stats, targets, first);
   const Timed timed = count(OpKind::cross_entropy, 4 * numel(logits), bytes_of({stats, logits, targets}));
   do_cross_entropy_partial(stats, logits, targets, first);
 }
@@ -24,29 +21,21 @@ void Ops::cross_entropy_merge(Tensor stats, Tensor parts) {
 
 void Ops::cross_entropy_finish(Tensor loss_sum, Tensor stats, Tensor targets) {
   check({"cross_entropy_finish", "loss_sum"}, loss_sum, {1}, DType::f64);
-  HLAT_CHECK(stats.rank() == 2 && stats.dtype == stat_type(stats.dtype), "cross_entropy_finish: stats {}", stats.str());
-  check_shape({"cross_entropy_finish", "stats"}, stats, {stats.dim(0), 3});
-  check({"cross_entropy_finish", "targets"}, targets, {stats.dim(0)}, DType::i32);
+  check_loss_stats("cross_entropy_finish", stats, targets);
   const Timed timed = count(OpKind::cross_entropy, 4 * static_cast<double>(stats.dim(0)), bytes_of({loss_sum, stats, targets}));
   do_cross_entropy_finish(loss_sum, stats, targets);
 }
 
 void Ops::cross_entropy_bwd(Tensor dlogits, Tensor logits, Tensor stats, Tensor targets, int64_t first, double scale) {
-  check_matrix({"cross_entropy_bwd", "logits"}, logits);
+  check_logits("cross_entropy_bwd", logits, stats, targets, first);
   check({"cross_entropy_bwd", "dlogits"}, dlogits, logits.shape, logits.dtype);
-  check({"cross_entropy_bwd", "stats"}, stats, {logits.dim(0), 3}, stat_type(logits.dtype));
-  check({"cross_entropy_bwd", "targets"}, targets, {logits.dim(0)}, DType::i32);
-  HLAT_CHECK(first >= 0, "cross_entropy_bwd: first {}", first);
   const Timed timed = count(OpKind::cross_entropy_bwd, 4 * numel(logits), bytes_of({dlogits, logits, stats, targets}));
   do_cross_entropy_bwd(dlogits, logits, stats, targets, first, scale);
 }
 
 void Ops::cross_entropy_whole(Tensor loss_sum, Tensor logits, Tensor stats, Tensor targets, double scale) {
-  check_matrix({"cross_entropy_whole", "logits"}, logits);
+  check_logits("cross_entropy_whole", logits, stats, targets, 0);
   check({"cross_entropy_whole", "loss_sum"}, loss_sum, {1}, DType::f64);
-  check({"cross_entropy_whole", "stats"}, stats, {logits.dim(0), 3}, stat_type(logits.dtype));
-  check({"cross_entropy_whole", "targets"}, targets, {logits.dim(0)}, DType::i32);
-  HLAT_CHECK(logits.dim(1) > 0, "cross_entropy_whole: logits {}", logits.str());
   const Timed timed = count(OpKind::cross_entropy, 8 * numel(logits), bytes_of({logits, logits, stats, targets, loss_sum}));
   do_cross_entropy_whole(loss_sum, logits, stats, targets, scale);
 }
@@ -59,9 +48,7 @@ void Ops::do_cross_entropy_whole(Tensor loss_sum, Tensor logits, Tensor stats, T
 
 void Ops::add_losses(Tensor table, Tensor stats, Tensor targets, Tensor groups, int64_t first, int64_t seq) {
   HLAT_CHECK(table.rank() == 2 && table.dtype == DType::f64 && table.is_contiguous(), "add_losses: table {}", table.str());
-  HLAT_CHECK(stats.rank() == 2 && stats.dtype == stat_type(stats.dtype), "add_losses: stats {}", stats.str());
-  check_shape({"add_losses", "stats"}, stats, {stats.dim(0), 3});
-  check({"add_losses", "targets"}, targets, {stats.dim(0)}, DType::i32);
+  check_loss_stats("add_losses", stats, targets);
   HLAT_CHECK(groups.rank() == 1 && groups.dtype == DType::i32 && groups.is_contiguous(), "add_losses: groups {}", groups.str());
   HLAT_CHECK(seq > 0 && 0 < table.dim(1) && table.dim(1) <= seq && 0 <= first && first + stats.dim(0) <= groups.dim(0) * seq,
              "add_losses: {} tokens from {} of {} rows of {}, in {} parts", stats.dim(0), first, groups.dim(0), seq, table.dim(1));

@@ -42,6 +42,15 @@ struct MemoryRow {
   bool operator==(const MemoryRow&) const = default;
 };
 
+// What a rank with `threads` threads, more than the rates were measured with, keeps of speed in proportion to its threads.
+struct ThreadShare {
+  int threads = 0;  // 0: not measured
+  Figure products{"rates.thread_share.products", Unit::share, "the share of proportional speed that products keep with more threads"};
+  Figure attention{"rates.thread_share.attention", Unit::share, "the share of proportional speed that attention keeps with more threads"};
+  Figure others{"rates.thread_share.others", Unit::share, "the share of proportional speed that other ops keep with more threads"};
+  bool operator==(const ThreadShare&) const = default;
+};
+
 struct Rates {
   std::string source, date;  // of the tables
   Figure launch{"rates.launch", Unit::seconds, "the least time that an op takes"};
@@ -49,6 +58,7 @@ struct Rates {
   Figure fp8_share{"rates.fp8_share", Unit::share, "the share of peak.fp8 that products of FP8 sustain"};
   Figure attention_share{"rates.attention_share", Unit::share, "the share of `peak` that attention sustains"};
   Figure bandwidth_share{"rates.bandwidth_share", Unit::share, "the share of memory_bandwidth that other ops sustain"};
+  ThreadShare thread_share;  // on host cores
   std::vector<MatmulRow> matmul;
   std::vector<AttentionRow> attention;
   std::vector<MemoryRow> memory_ops;

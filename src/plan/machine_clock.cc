@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "comm/comm.h"
@@ -42,7 +43,20 @@ MachineClock::MachineClock(const Machine& machine, const ClockLayout& layout) : 
   const int local = machine.ranks_per_node == 0 ? layout.shape.ranks() : std::min(machine.ranks_per_node, layout.shape.ranks());
   hosts_ = (layout.shape.ranks() + local - 1) / local;
   threads_ = layout.threads > 0 ? layout.threads : std::max(1, machine.cores / local);
-  speed_ = static_cast<double>(threads_) / std::max(1, machine.threads);
+  speeds_ = speeds();
+}
+
+MachineClock::Speeds MachineClock::speeds() const {
+  const ThreadShare& share = machine_.rates.thread_share;
+  const double measured = std::max(1, machine_.threads), n = threads_ / measured;
+  const auto of = [&](const Figure& kept) {
+    return n != 1 && kept.known() ? n * std::pow(*kept.value, std::log(n) / std::log(share.threads / measured)) : n;
+  };
+  return {.products = of(share.products), .attention = of(share.attention), .others = of(share.others)};
+}
+
+double MachineClock::speed(OpKind kind) const {
+  return kind == OpKind::matmul ? speeds_.products : computes(kind) ? speeds_.attention : speeds_.others;
 }
 
 const Figure& MachineClock::share_of(const TracedOp& op) const {
@@ -66,16 +80,16 @@ double MachineClock::from_shares(const TracedOp& op) const {
 MachineClock::Priced MachineClock::price(const TracedOp& op) const {
   const auto kind = static_cast<OpKind>(op.kind);
   const double work = computes(kind) ? op.flops : op.bytes;
-  if (work <= 0) return {machine_.rates.launch.value.value_or(0) / speed_, RateBasis::measured};
+  if (work <= 0) return {machine_.rates.launch.value.value_or(0) / speed(kind), RateBasis::measured};
   const std::optional<TableRate> found = table_rate(machine_.rates, op, layout_.compute);
-  if (!found) return {from_shares(op) / speed_, std::nullopt};
+  if (!found) return {from_shares(op) / speed(kind), std::nullopt};
   double seconds = std::max(work / found->rate, machine_.rates.launch.value.value_or(0));
   if (computes(kind)) {
     if (const Figure& peak = machine_.peak(static_cast<DType>(op.dtype)); peak.known()) seconds = std::max(seconds, op.flops / *peak.value);
     // Host cores have caches that hold operands; a device's memory is where they lie.
     if (machine_.cores == 0 && machine_.memory_bandwidth.known()) seconds = std::max(seconds, op.bytes / *machine_.memory_bandwidth.value);
   }
-  return {seconds / speed_, found->basis};
+  return {seconds / speed(kind), found->basis};
 }
 
 double MachineClock::op(const TracedOp& op) const { return price(op).seconds; }
@@ -94,6 +108,22 @@ StepClock::Transfer MachineClock::message(const TracedCall& call) const {
   if (const std::optional<double> known = measured_collective(machine_, CommKind::send, call.bytes, pair)) return {.seconds = *known};
   if (crossing_ == 0) return {.latency = l.node.latency.value.value_or(0), .seconds = call.bytes / machine_.need(l.node.bytes_per_s)};
   return {.latency = l.network.latency.value.value_or(0), .seconds = call.bytes * crossing_ / machine_.need(l.network.bytes_per_s)};
+}
+
+std::string MachineClock::threads_text() const {
+  const ThreadShare& share = machine_.rates.thread_share;
+  const double n = static_cast<double>(threads_) / std::max(1, machine_.threads);
+  std::string s = fmt::format("rates are of {} threads a rank, this layout has {}: taken in proportion", machine_.threads, threads_);
+  std::string from;
+  const auto add = [&](std::string_view family, const Figure& kept, double speed) {
+    if (!kept.known()) return;
+    s += fmt::format(", {} x {:.3f}", family, speed / n);
+    from = fmt::format(" (rates.thread_share of {} threads: {}, {})", share.threads, kept.source, kept.date);
+  };
+  add("products", share.products, speeds_.products);
+  add("attention", share.attention, speeds_.attention);
+  add("other ops", share.others, speeds_.others);
+  return s + from;
 }
 
 std::vector<std::string> MachineClock::estimates(const std::vector<const StepTrace*>& traces) const {
@@ -136,8 +166,7 @@ std::vector<std::string> MachineClock::estimates(const std::vector<const StepTra
   nothing(machine_.links.overlap_cost, calls && machine_.cores == 0);
   nothing(machine_.links.node.latency, calls);
   nothing(machine_.links.network.latency, crosses || crossing_ > 0);
-  if (speed_ != 1)
-    lines.push_back(fmt::format("rates are of {} threads a rank, this layout has {}: taken in proportion", machine_.threads, threads_));
+  if (machine_.cores > 0 && threads_ != machine_.threads) lines.push_back(threads_text());
   return lines;
 }
 

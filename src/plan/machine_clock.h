@@ -6,6 +6,9 @@
 //                cores they are hlat's own (comm/comm_messages.cc): everybody sends to everybody, and sums in rank order.
 //   messages     latency and bandwidth of the link; those that leave a node share its network.
 //
+// On host cores ops of a rank with n times the threads that were measured take 1/n of the time, and longer by what rates.thread_share says:
+// of a share that was measured with N times the threads, share^(log n / log N) is kept.
+//
 // Collectives and messages of sizes that were measured between as many ranks of a node have the measured times.
 //
 // The machine must outlive the clock. A figure that a time needs and the file leaves empty is asked for (UsageError with the key);
@@ -61,11 +64,18 @@ class MachineClock : public StepClock {
   Priced price(const TracedOp& op) const;
   double from_shares(const TracedOp& op) const;
   const Figure& share_of(const TracedOp& op) const;
+  // Of a rank against the one that was measured: more or fewer threads.
+  struct Speeds {
+    double products = 1, attention = 1, others = 1;
+  };
+  Speeds speeds() const;
+  double speed(OpKind kind) const;
+  std::string threads_text() const;
 
   const Machine& machine_;
   const ClockLayout layout_;
   int threads_ = 1;
-  double speed_ = 1;  // of a rank against the one that was measured: more or fewer threads
+  Speeds speeds_;
   std::array<GroupPlace, kAxes> places_;
   int hosts_ = 1;     // of cores that ranks share
   int crossing_ = 0;  // messages that leave a node at a time

@@ -48,6 +48,7 @@ class MachineReader {
       root_.problem("ranks_per_node", "ranks_per_node = 0: any number of ranks is for a host whose `cores` they share");
     read_figures(m);
     read_rates(m.rates);
+    read_thread_share(m);
     read_links(m.links);
     read_prices(m);
     for (auto& [name, part] : sections_) part.refuse_unknown();
@@ -99,7 +100,8 @@ class MachineReader {
     f.date = map.text("date");
     if (!map.has(key)) return;
     const std::string name = key == "value" ? f.key + ".value" : key;
-    const bool divides = f.unit == Unit::flops_per_s || f.unit == Unit::bytes_per_s || f.key == "memory" || f.key.ends_with("_share");
+    const bool divides =
+        f.unit == Unit::flops_per_s || f.unit == Unit::bytes_per_s || f.key == "memory" || f.key.find("_share") != std::string::npos;
     f.value = quantity(map, key, name, f.unit, divides);
     if (f.value && f.source.empty())
       map.problem(key, fmt::format("{} = {}: has no source; a value says where it is from", name, map.text(key)));
@@ -150,6 +152,18 @@ class MachineReader {
     const bool rows = !rates.matmul.empty() || !rates.attention.empty() || !rates.memory_ops.empty();
     if (rows && rates.source.empty()) map.problem("source", "rates has no source; measured rates say where they are from");
     if (rows && rates.date.empty()) map.problem("date", "rates has no date; measured rates say of when they are");
+  }
+
+  void read_thread_share(Machine& m) {
+    ThreadShare& share = m.rates.thread_share;
+    YamlMap& map = section("rates.thread_share");
+    share.threads = count(map, "threads", 0);
+    const bool known = share.products.known() || share.attention.known() || share.others.known();
+    if (known && m.cores == 0) map.problem("threads", "rates.thread_share is for a host whose `cores` ranks share");
+    if ((known || share.threads > 0) && share.threads <= m.threads)
+      map.problem("threads",
+                  fmt::format("rates.thread_share.threads = {}: must be above `threads` = {}, which the rates were measured with",
+                              share.threads, m.threads));
   }
 
   double rate(YamlMap& row, const std::string& key, Unit unit) { return quantity(row, key, key, unit, true).value_or(1); }

@@ -99,6 +99,7 @@ std::string machine_text(const Machine& m) {
     for (size_t i = same; i < parts.size(); ++i) {
       s += fmt::format("{:{}}{}:\n", "", 2 * i, parts[i]);
       if (parts[i] == "rates") s += fmt::format("  source: {}\n  date: {}\n", yaml_text(m.rates.source), yaml_text(m.rates.date));
+      if (parts[i] == "thread_share") s += fmt::format("    threads: {}\n", m.rates.thread_share.threads);
       constexpr std::string_view algorithms[] = {"ring", "tree", "fastest"};
       if (parts[i] == "links")
         s += fmt::format("  source: {}\n  date: {}\n  algorithm: {}\n", yaml_text(m.links.source), yaml_text(m.links.date),

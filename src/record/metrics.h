@@ -82,7 +82,9 @@ void monitor_values(const Monitors& m, const Number& number, const List& list) {
   number("moment1_max", m.moment1_max);
   number("moment2_min", m.moment2_min);
   number("moment2_max", m.moment2_max);
+  if (m.update_error) number("update_error", *m.update_error);
   list("position_loss", m.position_loss);
+  number("repeated_rows", m.repeated_rows);
   number("repetition", m.repetition);
   number("copy_baseline", m.copy_baseline);
   if (m.probe_loss) number("probe_loss", *m.probe_loss);
@@ -106,6 +108,14 @@ template <class Visit>
 void scalars(const TaskMetrics& m, const Visit& visit) {
   for (const auto& [metric, value] : m.values) visit(("eval/" + metric).c_str(), value);
 }
+
+// An alarm that was told after a step (docs/alarms.md).
+struct ToldAlarm {
+  int64_t step = 0;
+  std::string rule;
+  double value = 0;  // what the rule found
+  std::string evidence;
+};
 
 class MetricsWriter {
  public:

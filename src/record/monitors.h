@@ -22,10 +22,12 @@ struct Monitors {
   // Of all moments.
   double moment1_max = 0;                   // largest absolute value
   double moment2_min = 0, moment2_max = 0;  // of those that are not 0
+  std::optional<double> update_error = {};  // share by which updates of sampled elements are not those of AdamW, beyond rounding: 0
   // Of the step's loss.
   std::vector<double> position_loss;                        // by part of the sequence
   std::vector<std::pair<std::string, double>> source_loss;  // by source of the data, where its rows are known
-  // Of the step's data, from a sample of its rows.
+  // Of the step's data: of all rows, and from a sample of them.
+  double repeated_rows = 0;  // share of rows that are elsewhere in the batch too, or were in the one measured before
   double repetition = 0;     // share of tokens that continue a repetition of an earlier part of the same row
   double copy_baseline = 0;  // nats per token that copying from the same row, and the frequencies of tokens, leave
   // Of the probe, where it is due.

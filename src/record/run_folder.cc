@@ -149,6 +149,15 @@ void RunFolder::record(const TaskMetrics& m) {
   }
 }
 
+void RunFolder::record(const ToldAlarm& alarm) {
+  lease_.check();
+  try {
+    if (events_) events_->write(alarm, wall_time());
+  } catch (const DiskFull& e) {
+    log_->warn("{}; TensorBoard's record of the alarm {} of step {} is lost", e.what(), alarm.rule, alarm.step);
+  }
+}
+
 void RunFolder::finish() {
   for (; !held_.empty(); held_.pop_front()) write(held_.front());
 }

@@ -51,6 +51,7 @@ class RunFolder {
   void record(const StepMetrics& m);
   // eval.jsonl and events.out.*. Where there is no room for it, the log has it alone.
   void record(const TaskMetrics& m);
+  void record(const ToldAlarm& alarm);                             // events.out.*; likewise
   void finish();                                                   // FaultError: something is still held
   std::optional<int64_t> last_step() const { return last_step_; }  // in metrics.jsonl
   const PastSteps& past() const { return past_; }

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <bit>
-#include <type_traits>
 
 #include "base/machine.h"
 
@@ -97,24 +96,53 @@ void put_monitors(std::string& summary, const Monitors& m) {
   for (const auto& [source, loss] : m.source_loss) put_value(summary, fmt::format("monitor/source_loss/{}", source), loss);
 }
 
-template <class Metrics>
-std::string event_of(const Metrics& m, std::string_view prefix, double wall_time) {
-  std::string summary;
-  scalars(m, [&](const char* name, double value) { put_value(summary, fmt::format("{}{}", prefix, name), value); });
-  if constexpr (std::is_same_v<Metrics, StepMetrics>)
-    if (m.computed && m.monitors) put_monitors(summary, *m.monitors);
+// As a tensor of no dimensions, of the type string, for TensorBoard's plugin of texts.
+void put_text(std::string& summary, std::string_view tag, std::string_view text) {
+  constexpr uint64_t kString = 7;
+  std::string tensor, plugin, metadata, item;
+  put_tag(tensor, 1, varint);
+  put_varint(tensor, kString);
+  put_bytes(tensor, 2, "");
+  put_bytes(tensor, 8, text);
+  put_bytes(plugin, 1, "text");
+  put_bytes(metadata, 1, plugin);
+  put_bytes(item, 1, tag);
+  put_bytes(item, 8, tensor);
+  put_bytes(item, 9, metadata);
+  put_bytes(summary, 1, item);
+}
+
+std::string event_of(int64_t step, const std::string& summary, double wall_time) {
   std::string event = event_head(wall_time);
   put_tag(event, 2, varint);
-  put_varint(event, static_cast<uint64_t>(m.step));
+  put_varint(event, static_cast<uint64_t>(step));
   put_bytes(event, 5, summary);
   return event;
 }
 
+template <class Metrics>
+std::string summary_of(const Metrics& m, std::string_view prefix) {
+  std::string summary;
+  scalars(m, [&](const char* name, double value) { put_value(summary, fmt::format("{}{}", prefix, name), value); });
+  return summary;
+}
+
 }  // namespace
 
-void EventWriter::write(const StepMetrics& m, double wall_time) { record(event_of(m, "train/", wall_time)); }
+void EventWriter::write(const StepMetrics& m, double wall_time) {
+  std::string summary = summary_of(m, "train/");
+  if (m.computed && m.monitors) put_monitors(summary, *m.monitors);
+  record(event_of(m.step, summary, wall_time));
+}
 
-void EventWriter::write(const TaskMetrics& m, double wall_time) { record(event_of(m, "", wall_time)); }
+void EventWriter::write(const TaskMetrics& m, double wall_time) { record(event_of(m.step, summary_of(m, ""), wall_time)); }
+
+void EventWriter::write(const ToldAlarm& alarm, double wall_time) {
+  std::string summary;
+  put_value(summary, "alarm/" + alarm.rule, alarm.value);
+  put_text(summary, fmt::format("alarm/{}/evidence", alarm.rule), alarm.evidence);
+  record(event_of(alarm.step, summary, wall_time));
+}
 
 void EventWriter::record(const std::string& event) {
   std::string out;

@@ -30,17 +30,18 @@ std::vector<size_t> standing_out(const Curve& curve, size_t begin, size_t end) {
   return kept;
 }
 
+// Of each value and two on both sides; at the ends of as many as there are on the shorter side, so that a slope stays.
+std::vector<double> medians_of_five(const std::vector<double>& values) {
+  std::vector<double> out;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t half = std::min({size_t{2}, i, values.size() - 1 - i});
+    const auto middle = values.begin() + static_cast<ptrdiff_t>(i);
+    out.push_back(finite_median({middle - static_cast<ptrdiff_t>(half), middle + static_cast<ptrdiff_t>(half) + 1}));
+  }
+  return out;
+}
+
 }  // namespace
-
-bool Curve::has_values() const {
-  return std::any_of(value.begin(), value.end(), [](double v) { return std::isfinite(v); });
-}
-
-void Curve::cut_from(int64_t first) {
-  const auto kept = static_cast<size_t>(std::lower_bound(step.begin(), step.end(), first) - step.begin());
-  step.resize(kept);
-  value.resize(kept);
-}
 
 Curve thinned(const Curve& curve, size_t most) {
   const size_t n = curve.size();
@@ -64,13 +65,14 @@ Curve smoothed(const Curve& curve, double steps) {
   for (size_t d = 0; d < weight.size(); ++d) weight[d] = std::exp(-0.5 * std::pow(static_cast<double>(d) / steps, 2));
   const auto n = static_cast<ptrdiff_t>(curve.size());
   Curve out{.step = curve.step, .value = std::vector<double>(curve.size(), kUnknown)};
+  const std::vector<double> calm = medians_of_five(curve.value);
   // Of a long curve few points are shown: means around these few are all that is needed, and the others lie between them.
   const ptrdiff_t stride = std::max<ptrdiff_t>(1, reach / 16);
   ptrdiff_t before = -1;
   for (ptrdiff_t i = 0; i < n; i = i + stride < n || i == n - 1 ? i + stride : n - 1) {
     double sum = 0, all = 0;
     for (ptrdiff_t k = std::max<ptrdiff_t>(0, i - reach); k <= std::min(n - 1, i + reach); ++k) {
-      const double v = curve.value[static_cast<size_t>(k)], w = weight[static_cast<size_t>(std::abs(k - i))];
+      const double v = calm[static_cast<size_t>(k)], w = weight[static_cast<size_t>(std::abs(k - i))];
       if (std::isfinite(v)) sum += w * v, all += w;
     }
     const double mean = all > 0 ? sum / all : kUnknown;
@@ -101,15 +103,6 @@ Curve stretch_means(const Curve& curve, size_t most) {
 double last_finite(const Curve& curve) {
   const auto last = std::find_if(curve.value.rbegin(), curve.value.rend(), [](double v) { return std::isfinite(v); });
   return last == curve.value.rend() ? kUnknown : *last;
-}
-
-double middle_finite(const Curve& curve) {
-  std::vector<double> sorted;
-  std::copy_if(curve.value.begin(), curve.value.end(), std::back_inserter(sorted), [](double v) { return std::isfinite(v); });
-  if (sorted.empty()) return kUnknown;
-  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return *middle;
 }
 
 }  // namespace hlat

@@ -55,12 +55,19 @@ DataJson curves_data(const ReportRun& run, size_t most) {
 
 // Means of the parts of a step: waiting for data, waiting for messages, the rest.
 DataJson split_data(const RunCurves& s, size_t most) {
-  const Curve all = stretch_means(s.curve("step_s"), most);
-  const Curve data = stretch_means(s.curve("data_wait_s"), most), comm = stretch_means(s.curve("comm_wait_s"), most);
-  if (all.size() == 0 || data.step != all.step || comm.step != all.step) return nullptr;
+  const Curve& seconds = s.curve("step_s");
+  const Curve all = stretch_means(seconds, most);
+  if (all.size() == 0) return nullptr;
+  const auto waits = [&](const char* key) {  // of the same stretches; lines that do not tell it waited for nothing
+    std::vector<double> values = stretch_means({.step = seconds.step, .value = s.curve(key).values_at(seconds.step)}, most).value;
+    std::replace_if(
+        values.begin(), values.end(), [](double v) { return !std::isfinite(v); }, 0.0);
+    return values;
+  };
+  const std::vector<double> data = waits("data_wait_s"), comm = waits("comm_wait_s");
   std::vector<double> rest;
-  for (size_t i = 0; i < all.size(); ++i) rest.push_back(std::max(0.0, all.value[i] - data.value[i] - comm.value[i]));
-  return {{"step", all.step}, {"data", rounded_list(data.value)}, {"comm", rounded_list(comm.value)}, {"rest", rounded_list(rest)}};
+  for (size_t i = 0; i < all.size(); ++i) rest.push_back(std::max(0.0, all.value[i] - data[i] - comm[i]));
+  return {{"step", all.step}, {"data", rounded_list(data)}, {"comm", rounded_list(comm)}, {"rest", rounded_list(rest)}};
 }
 
 DataJson loss_notes_data(const ReportRun& run) {

@@ -66,11 +66,11 @@ ReportRun read_report_run(const fs::path& folder) {
 // Its last `parts` parts, or all.
 std::string ending(const fs::path& path, size_t parts) {
   std::vector<std::string> names;
-  for (const fs::path& part : path.lexically_normal())
-    if (!part.empty() && part != ".") names.push_back(part.string());
+  for (const fs::path& part : path)
+    if (!part.empty()) names.push_back(part.string());
   std::string text;
   for (size_t i = names.size() > parts ? names.size() - parts : 0; i < names.size(); ++i) text += (text.empty() ? "" : "/") + names[i];
-  return text.empty() ? "." : text;
+  return text;
 }
 
 }  // namespace
@@ -84,7 +84,8 @@ std::vector<fs::path> report_folders(const std::vector<std::string>& given) {
     const std::vector<fs::path> found = run_folders(path);
     if (found.empty()) fail<UsageError>("{} is no run folder and holds none: no events.jsonl or metrics.jsonl is in it", path);
     for (const fs::path& folder : found)
-      if (std::find(out.begin(), out.end(), folder) == out.end()) out.push_back(folder);
+      if (std::none_of(out.begin(), out.end(), [&](const fs::path& other) { return fs::equivalent(other, folder, none); }))
+        out.push_back(folder);
   }
   return out;
 }
@@ -93,22 +94,26 @@ std::vector<ReportRun> read_report_runs(const std::vector<fs::path>& folders, bo
   std::vector<ReportRun> runs;
   const std::vector<std::string> names = short_names(folders);
   for (const fs::path& folder : folders) {
-    ReportRun run = read_report_run(folder);
-    if (run.steps.step.empty() && !may_be_empty)
-      fail<UsageError>("{} has no metrics yet: no step is recorded in its metrics.jsonl", folder.string());
-    run.name = names[runs.size()];
-    runs.push_back(std::move(run));
+    runs.push_back(read_report_run(folder));
+    runs.back().name = names[runs.size() - 1];
   }
+  const auto is_empty = [](const ReportRun& run) { return run.steps.step.empty(); };
+  if (may_be_empty) return runs;
+  if (std::all_of(runs.begin(), runs.end(), is_empty))
+    fail<UsageError>("{} has no metrics yet: no step is recorded in its metrics.jsonl", folders.front().string());
+  std::erase_if(runs, is_empty);
   return runs;
 }
 
 std::vector<std::string> short_names(const std::vector<fs::path>& folders) {
   constexpr size_t kDeepest = 16;
+  std::vector<fs::path> whole;  // "." and "a/.." have names too
+  for (const fs::path& folder : folders) whole.push_back(fs::absolute(folder).lexically_normal());
   std::vector<std::string> names;
-  for (const fs::path& folder : folders) {
+  for (const fs::path& folder : whole) {
     size_t parts = 1;
     const auto is_shared = [&](const fs::path& other) { return other != folder && ending(other, parts) == ending(folder, parts); };
-    while (parts < kDeepest && std::any_of(folders.begin(), folders.end(), is_shared)) ++parts;
+    while (parts < kDeepest && std::any_of(whole.begin(), whole.end(), is_shared)) ++parts;
     names.push_back(ending(folder, parts));
   }
   return names;

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "record/run_curves.h"
 #include "record/run_overview.h"
-#include "report/run_curves.h"
 #include "report/run_notes.h"
 
 namespace hlat {
@@ -29,10 +29,10 @@ struct ReportRun {
   nlohmann::ordered_json plan, ledger;  // plan.json, ledger.json; null: there is none
 };
 
-// Run folders that the given folders are or hold, in this order. UsageError: a path that is no folder, or has no run.
+// Run folders that the given folders are or hold, each once, in this order. UsageError: a path that is no folder, or has no run.
 std::vector<std::filesystem::path> report_folders(const std::vector<std::string>& given);
 
-// UsageError: a run has no step yet, unless that may be.
+// Runs without a step are left out, unless that may be. UsageError: none has one.
 std::vector<ReportRun> read_report_runs(const std::vector<std::filesystem::path>& folders, bool may_be_empty = false);
 
 // The shortest ends of paths that tell them apart.

@@ -18,13 +18,39 @@ using RowJson = nlohmann::ordered_json;
 
 RowJson known(double value) { return std::isfinite(value) ? RowJson(value) : RowJson(); }
 
-// Without the first step of the run, which starts libraries, where there are others.
-double usual(const Curve& curve) {
-  if (curve.size() < 2) return middle_finite(curve);
-  return middle_finite({.step = {curve.step.begin() + 1, curve.step.end()}, .value = {curve.value.begin() + 1, curve.value.end()}});
+std::string shown(double value, const char* format) { return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : ""; }
+
+using RowCells = std::vector<std::vector<std::string>>;
+
+bool fits(const std::string& table, int width) {
+  size_t longest = 0;
+  for (size_t begin = 0; begin < table.size();) {
+    const size_t end = table.find('\n', begin);
+    longest = std::max(longest, end - begin);
+    begin = end + 1;
+  }
+  return width <= 0 || longest <= static_cast<size_t>(width);
 }
 
-std::string shown(double value, const char* format) { return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : ""; }
+// The runs [first, end) as columns.
+std::string turned(const RowCells& cells, size_t first, size_t end) {
+  RowCells out;
+  for (size_t c = 0; c < cells[0].size(); ++c) {
+    out.push_back({cells[0][c]});
+    for (size_t r = first; r < end; ++r) out.back().push_back(cells[r][c]);
+  }
+  return table_text(out, "l" + std::string(end - first, 'r'));
+}
+
+// As many runs beside each other as there is room for, one at least.
+std::string turned_blocks(const RowCells& cells, int width) {
+  std::string text;
+  for (size_t first = 1, end = 1; first < cells.size(); first = end) {
+    for (end = first + 1; end < cells.size() && fits(turned(cells, first, end + 1), width);) ++end;
+    text += (first > 1 ? "\n" : "") + turned(cells, first, end);
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -32,7 +58,7 @@ RunRow row_of(const ReportRun& run) {
   constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
   const Curve& loss = run.steps.curve("loss");
   const Goodput& goodput = run.overview.run.goodput;
-  const double mfu = usual(run.steps.curve("mfu"));
+  const double mfu = usual_value(run.steps.curve("mfu").value);
   return {.name = run.name,
           .folder = run.overview.folder.string(),
           .state = std::string(name_of(run.overview.state)),
@@ -42,7 +68,7 @@ RunRow row_of(const ReportRun& run) {
           .loss = last_finite(loss),
           .smooth_loss = last_finite(smoothed(loss, smoothing_steps(loss))),
           .val_loss = last_finite(run.steps.curve("val_loss")),
-          .tokens_per_s = usual(run.steps.curve("tokens_per_s")),
+          .tokens_per_s = usual_value(run.steps.curve("tokens_per_s").value),
           .mfu = is_utilization(mfu) ? mfu : kNotKnown,
           .goodput = goodput.wall_s > 0 ? goodput.ratio() : kNotKnown,
           .restarts = goodput.restarts,
@@ -68,8 +94,8 @@ RowJson row_json(const RunRow& row) {
           {"alarms", row.alarms}};
 }
 
-std::string rows_text(const std::vector<RunRow>& rows) {
-  std::vector<std::vector<std::string>> cells = {
+std::string rows_text(const std::vector<RunRow>& rows, int width) {
+  RowCells cells = {
       {"run", "state", "step", "tokens", "loss", "smooth", "val loss", "tokens/s", "MFU", "goodput", "restarts", "spikes", "alarms"}};
   const auto percent = [](double share) { return shown(100 * share, "{:.1f}%"); };
   for (const RunRow& r : rows)
@@ -77,7 +103,8 @@ std::string rows_text(const std::vector<RunRow>& rows) {
                      format_count(static_cast<double>(r.tokens)), shown(r.loss, "{:.4f}"), shown(r.smooth_loss, "{:.4f}"),
                      shown(r.val_loss, "{:.4f}"), std::isfinite(r.tokens_per_s) ? format_count(r.tokens_per_s) : "", percent(r.mfu),
                      percent(r.goodput), std::to_string(r.restarts), std::to_string(r.spikes), std::to_string(r.alarms)});
-  return table_text(cells, "llrrrrrrrrrrr");
+  const std::string text = table_text(cells, "llrrrrrrrrrrr");
+  return fits(text, width) ? text : turned_blocks(cells, width);
 }
 
 }  // namespace hlat

@@ -20,6 +20,7 @@ struct RunRow {
 // Speeds are medians over the steps; loss is that of the last step, beside the smooth curve's end.
 RunRow row_of(const ReportRun& run);
 nlohmann::ordered_json row_json(const RunRow& row);  // what is not known is null
-std::string rows_text(const std::vector<RunRow>& rows);
+// width: columns of the terminal; 0: any. A table that is wider has the runs beside each other, in as many blocks as it takes.
+std::string rows_text(const std::vector<RunRow>& rows, int width = 0);
 
 }  // namespace hlat

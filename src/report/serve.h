@@ -32,7 +32,8 @@ class LocalServer {
   int socket_ = -1, port_ = 0;
 };
 
-// The whole answer to a request's text; port: that of the server, whose names are the hosts that are taken.
+// The whole answer to a request's text; port: that of the server, whose names are the hosts that are taken. Where `answer` throws, status
+// 500 with its words.
 std::string http_reply(std::string_view request, int port, const ServeAnswer& answer);
 
 }  // namespace hlat

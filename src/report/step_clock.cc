@@ -9,12 +9,8 @@ namespace {
 
 // How long each line's step took; lines without it, as of evaluations, took nothing.
 std::vector<double> seconds_of(const RunCurves& curves) {
-  const Curve& took = curves.curve("step_s");
-  std::vector<double> out(curves.step.size(), 0);
-  for (size_t i = 0, k = 0; i < out.size(); ++i) {
-    while (k < took.size() && took.step[k] < curves.step[i]) ++k;
-    if (k < took.size() && took.step[k] == curves.step[i] && std::isfinite(took.value[k])) out[i] = std::max(0.0, took.value[k]);
-  }
+  std::vector<double> out = curves.curve("step_s").values_at(curves.step);
+  for (double& s : out) s = std::isfinite(s) ? std::max(0.0, s) : 0;
   return out;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "record/goodput.h"
-#include "report/run_curves.h"
+#include "record/run_curves.h"
 
 namespace hlat {
 

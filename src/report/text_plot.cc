@@ -161,7 +161,7 @@ std::string text_report(const std::vector<ReportRun>& runs, const TextStyle& sty
   }
   std::vector<RunRow> rows;
   for (const ReportRun& run : runs) rows.push_back(row_of(run));
-  return text + rows_text(rows);
+  return text + rows_text(rows, style.width);
 }
 
 bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang) {

@@ -44,7 +44,8 @@ Neighbours find_local_ranks(Comm& world, const std::string& host, const std::str
     CPU_AND(&both, &c.cores, &mine.cores);
     sharing += CPU_COUNT(&both) > 0 ? 1 : 0;
   }
-  n.threads = std::max(1, CPU_COUNT(&mine.cores) / std::max(1, sharing));
+  n.cores = CPU_COUNT(&mine.cores);
+  n.threads = std::max(1, n.cores / std::max(1, sharing));
   n.advice = advice_on(CPU_COUNT(&all), launcher);
   return n;
 }

@@ -11,7 +11,8 @@ namespace hlat {
 struct Neighbours {
   std::vector<int> ranks;  // on this host, in order
   int local_rank = 0;      // this one among them
-  int threads = 1;         // cores this process may use, divided by the local ranks that may use the same ones
+  int cores = 1;           // this process may use
+  int threads = 1;         // those cores, divided by the local ranks that may use the same ones
   // That the launcher keeps this host's ranks from some of its cores, and how to change that; empty: it does not.
   std::string advice = {};
 };

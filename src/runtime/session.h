@@ -26,6 +26,7 @@ class Session {
   const std::vector<int>& ranks_on_host() const { return neighbours_.ranks; }
   int local_ranks() const { return static_cast<int>(neighbours_.ranks.size()); }
   int threads() const { return neighbours_.threads; }
+  int cores() const { return neighbours_.cores; }                   // that this process may use, also where others do
   const std::string& advice() const { return neighbours_.advice; }  // about the launcher, or empty
   Place place() const { return {.threads = neighbours_.threads, .local_rank = neighbours_.local_rank}; }
   const std::string& host() const { return host_; }

@@ -22,6 +22,7 @@ struct SelfCheckRun {
   int local_ranks = 1, threads = 1;
   std::vector<int> on_host;  // ranks
   int rank() const { return world.rank(); }
+  bool drifts() const { return !config.precision.keyed_noise && world.size() > 1; }  // ranks draw noise of their own, and come apart
   MeshCoord coord(int r) const { return coord_of(r, mesh_shape(config.parallel)); }
   std::string rank_words(int r) const;  // "rank 3 (tp 1, pp 0, dp 1)"; "the rank" of one
 };

@@ -48,6 +48,8 @@ std::string save_and_step(const SelfCheckRun& run, CheckModel& model, int64_t do
 }  // namespace
 
 ModelVerdict check_resume(const SelfCheckRun& run, CheckModel& model, int64_t done) {
+  if (run.drifts())
+    return ModelVerdict::none("precision.keyed_noise = false: ranks drift apart, and a checkpoint has one copy of a weight");
   StepResult straight;
   const std::string problem = save_and_step(run, model, done, straight);
   for (const auto& of_rank : gather_json(run.world, problem))

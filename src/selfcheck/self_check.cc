@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/machine.h"
+#include "config/precision_row.h"
 #include "model/llama.h"
 #include "runtime/existing_folder.h"
 #include "runtime/from_rank_0.h"
@@ -56,7 +57,7 @@ std::string model_words(const Config& given, const Config& c) {
   const std::string shape =
       fmt::format("{} layers, {} wide, {} heads of {}, {} kv, ffn {}, vocab {}, {} parameters; {} sequences of {} tokens, {}", m.layers,
                   m.hidden, m.heads, m.head_dim(), m.kv(), m.ffn, m.vocab, format_count(static_cast<double>(parameter_count(m))),
-                  c.train.global_batch, c.train.seq_len, name_of(c.train.precision));
+                  c.train.global_batch, c.train.seq_len, precision_words(c));
   const std::string mesh = fmt::format("tp {}, pp {}, dp {}", c.parallel.tp, c.parallel.pp, c.parallel.dp);
   return is_small(given) ? fmt::format("the model itself ({}): {}", mesh, shape) : fmt::format("a shrunk copy ({}): {}", mesh, shape);
 }
@@ -87,29 +88,39 @@ class Checks {
   std::vector<ModelCheck> checks_;
 };
 
-// Checks that share the steps of one model.
+// Checks that share the steps of one model. A step that fails, with numbers that all ranks have, fails all that follow.
 void check_steps(const SelfCheckRun& run, CheckModel& model, Checks& checks) {
   if (!checks.wants({"loss", "gradients", "updates", "replicas", "shared", "resume", "recompute"})) return;
-  model.start();
   FirstStep first;
   OneRankStep one;
-  checks.add("loss", [&] {
-    first = take_first_step(model);
-    return check_first_loss(run, first.result.loss);
-  });
-  if (first.before.empty()) first = take_first_step(model);
-  checks.add("gradients", [&] {
+  std::string broken;
+  const auto take = [&](const std::function<void()>& steps) {
+    try {
+      if (broken.empty()) steps();
+    } catch (const FailedStep& e) {
+      broken = e.what();
+    }
+  };
+  const auto add = [&](const char* name, const std::function<ModelVerdict()>& check) {
+    checks.add(name, [&] { return broken.empty() ? check() : ModelVerdict::failed(broken); });
+  };
+  model.start();
+  take([&] { first = take_first_step(model); });
+  add("loss", [&] { return check_first_loss(run, first.result.loss); });
+  add("gradients", [&] {
     one = one_rank_step(run);
     return check_gradients(run, model.params().precision(), first.gradients, first.result.loss, one);
   });
-  if (one.replicas.empty() && run.config.model.tied && checks.wants({"shared"})) one = one_rank_step(run);
-  checks.add("updates", [&] { return check_updates(run, model, first); });
+  if (one.replicas.empty() && run.config.model.tied && checks.wants({"shared"})) take([&] { one = one_rank_step(run); });
+  add("updates", [&] { return check_updates(run, model, first); });
   if (checks.wants({"replicas", "shared", "resume"}))
-    for (int64_t step = 2; step <= kSteps; ++step) model.step(step);
-  checks.add("replicas", [&] { return check_replicas(run, model, kSteps); });
-  checks.add("shared", [&] { return check_shared(run, model, first.start_bits, one.tied_words); });
-  checks.add("resume", [&] { return check_resume(run, model, kSteps); });
-  checks.add("recompute", [&] { return check_recompute(run, first); });
+    take([&] {
+      for (int64_t step = 2; step <= kSteps; ++step) model.step(step);
+    });
+  add("replicas", [&] { return check_replicas(run, model, kSteps); });
+  add("shared", [&] { return check_shared(run, model, first.start_bits, one.tied_words); });
+  add("resume", [&] { return check_resume(run, model, kSteps); });
+  add("recompute", [&] { return check_recompute(run, first); });
 }
 
 }  // namespace

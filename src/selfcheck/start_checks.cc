@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "ops/download.h"
+#include "health/rope_check.h"
 #include "runtime/gather_json.h"
 #include "selfcheck/local_parts.h"
 
@@ -11,8 +11,7 @@ namespace hlat {
 
 namespace {
 
-constexpr double kSigmas = 6;        // of a sample's standard deviation and mean
-constexpr double kRopeError = 1e-5;  // of a cosine or sine in f32
+constexpr double kSigmas = 6;  // of a sample's standard deviation and mean
 constexpr double kBf16Rounding = 2e-3;
 
 struct Moments {
@@ -87,18 +86,7 @@ ModelVerdict check_first_loss(const SelfCheckRun& run, double loss) {
 
 ModelVerdict check_rope(const SelfCheckRun& run, CheckModel& model) {
   const Tensor table = model.executor().rope_table();
-  const std::vector<float> values = download_f32(model.device(), table);
-  const RopeFrequencies frequencies = rope_frequencies(run.config.model);
-  const int64_t width = table.dim(1), half = width / 2;
-  std::string own;
-  for (int64_t e = 0; e < table.numel() && own.empty(); ++e) {
-    const int64_t t = e / width, i = e % width;
-    const double angle = static_cast<double>(t) * frequencies.at(i % half, width), right = i < half ? std::cos(angle) : std::sin(angle);
-    const double got = values[static_cast<size_t>(e)];
-    if (!(std::abs(got - right) <= kRopeError))
-      own =
-          fmt::format("{} of pair {} at position {} is {:.5f}, not {:.5f}", i < half ? "the cosine" : "the sine", i % half, t, got, right);
-  }
+  const std::string own = wrong_rope(model.device(), table, rope_frequencies(run.config.model), table.dim(0));
   const std::vector<nlohmann::json> all = gather_json(run.world, own);
   std::map<int, std::vector<int>> stages;  // that are off, with their ranks
   std::string words;

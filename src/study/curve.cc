@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <numeric>
-#include <set>
+
+#include "record/run_curves.h"
 
 namespace hlat {
 namespace {
@@ -45,40 +44,24 @@ std::vector<double> smooth(std::span<const double> values) {
   std::vector<double> out;
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t begin = i < kHalf ? 0 : i - kHalf, end = std::min(values.size(), i + kHalf + 1);
-    out.push_back(curve_median({values.begin() + static_cast<std::ptrdiff_t>(begin), values.begin() + static_cast<std::ptrdiff_t>(end)}));
+    out.push_back(finite_median({values.begin() + static_cast<std::ptrdiff_t>(begin), values.begin() + static_cast<std::ptrdiff_t>(end)}));
   }
   return out;
 }
 
-double number_at(const nlohmann::json& object, const char* key) {
-  const auto value = object.find(key);
-  return value != object.end() && value->is_number() ? value->get<double>() : kNaN;
-}
-
-void read_monitors(const nlohmann::json& line, RunCurve& out) {
-  const auto monitors = line.find("monitors");
-  if (monitors == line.end() || !monitors->is_object()) return;
-  if (const double drift = number_at(*monitors, "drift"); std::isfinite(drift)) out.drift.push_back(drift);
-  const auto unchanged = monitors->find("unchanged");
-  if (unchanged == monitors->end() || !unchanged->is_array()) return;
-  double sum = 0, count = 0;
-  for (const auto& share : *unchanged)
-    if (share.is_number()) sum += share.get<double>(), ++count;
-  if (count == 0) return;
-  out.unchanged.push_back(sum / count);
-  out.unchanged_step.push_back(out.step.back());
+// Of each list of a monitor the mean of what is known in it, where something is.
+Curve list_means(const ListCurve& list) {
+  Curve out;
+  for (size_t i = 0; i < list.step.size(); ++i) {
+    double sum = 0, count = 0;
+    for (const double v : list.values[i])
+      if (std::isfinite(v)) sum += v, ++count;
+    if (count > 0) out.add(list.step[i], sum / count);
+  }
+  return out;
 }
 
 }  // namespace
-
-double curve_median(std::vector<double> values) {
-  if (values.empty()) return kNaN;
-  const size_t middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle), values.end());
-  const double upper = values[middle];
-  if (values.size() % 2 == 1) return upper;
-  return (*std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle)) + upper) / 2;
-}
 
 double final_value(std::span<const double> values) {
   if (values.empty()) return kNaN;
@@ -112,9 +95,9 @@ Growth growth_of(std::span<const double> values) {
     std::vector<double> logs;
     for (size_t i = begin; i < end; ++i) logs.push_back(std::log(last[i]));
     x.push_back(static_cast<double>(begin + end - 1) / 2);
-    y.push_back(curve_median(std::move(logs)));
+    y.push_back(finite_median(std::move(logs)));
   }
-  return {1000 * fit_line(x, y, 0).slope, curve_median(part(values, 0.9, 1)) / curve_median(part(values, 0.45, 0.55))};
+  return {1000 * fit_line(x, y, 0).slope, finite_median(part(values, 0.9, 1)) / finite_median(part(values, 0.45, 0.55))};
 }
 
 std::optional<size_t> divergence(std::span<const double> losses, std::span<const double> norms) {
@@ -136,40 +119,24 @@ std::optional<size_t> divergence(std::span<const double> losses, std::span<const
 }
 
 RunCurve read_curve(const std::filesystem::path& metrics) {
+  const RunCurves all = read_curves(metrics);
   RunCurve out;
-  std::ifstream in(metrics, std::ios::binary);
-  for (std::string text; std::getline(in, text) && !in.eof();) {
-    const auto line = nlohmann::json::parse(text, nullptr, false);
-    if (!line.is_object() || !line.contains("tokens") || !line.contains("grad_norm")) continue;
-    const double step = number_at(line, "step"), tokens = number_at(line, "tokens");
-    if (!std::isfinite(step) || !std::isfinite(tokens)) continue;
-    out.step.push_back(static_cast<int64_t>(step));
-    out.tokens.push_back(static_cast<int64_t>(tokens));
-    out.loss.push_back(number_at(line, "loss"));
-    out.grad_norm.push_back(number_at(line, "grad_norm"));
-    out.tokens_per_s.push_back(number_at(line, "tokens_per_s"));
-    out.step_s.push_back(number_at(line, "step_s"));
-    out.comm_s.push_back(number_at(line, "comm_s"));
-    out.comm_wait_s.push_back(number_at(line, "comm_wait_s"));
-    if (const double val = number_at(line, "val_loss"); std::isfinite(val)) out.val_loss = val;
-    read_monitors(line, out);
+  out.step = all.curve("grad_norm").step;  // a step that was skipped unseen has none
+  for (size_t i = 0, k = 0; k < out.step.size(); ++i)
+    if (all.step[i] == out.step[k]) out.tokens.push_back(all.tokens[i]), ++k;
+  const auto values = [&](const char* key) { return all.curve(key).values_at(out.step); };
+  out.loss = values("loss"), out.grad_norm = values("grad_norm");
+  out.tokens_per_s = values("tokens_per_s"), out.step_s = values("step_s");
+  out.comm_s = values("comm_s"), out.comm_wait_s = values("comm_wait_s");
+  for (const double drift : all.curve("monitors/drift").value)
+    if (std::isfinite(drift)) out.drift.push_back(drift);
+  for (const double loss : all.curve("val_loss").value)
+    if (std::isfinite(loss)) out.val_loss = loss;
+  if (const auto list = all.lists.find("unchanged"); list != all.lists.end()) {
+    const Curve means = list_means(list->second);
+    out.unchanged = means.value, out.unchanged_step = means.step;
   }
   return out;
-}
-
-std::map<std::string, int64_t> read_alarms(const std::filesystem::path& events) {
-  std::map<std::string, int64_t> count;
-  std::set<std::pair<std::string, double>> seen;
-  std::ifstream in(events, std::ios::binary);
-  for (std::string text; std::getline(in, text) && !in.eof();) {
-    const auto line = nlohmann::json::parse(text, nullptr, false);
-    if (!line.is_object()) continue;
-    const auto is_alarm = [&](const char* key) { return line.contains(key) && line[key] == "alarm"; };
-    if (!is_alarm("kind") && !is_alarm("event")) continue;
-    const std::string rule = line.contains("rule") && line["rule"].is_string() ? line["rule"].get<std::string>() : "unnamed";
-    if (seen.emplace(rule, number_at(line, "step")).second) ++count[rule];
-  }
-  return count;
 }
 
 }  // namespace hlat

@@ -14,15 +14,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace hlat {
 
-double curve_median(std::vector<double> values);  // NaN for none; the mean of the two in the middle
 double final_value(std::span<const double> values);
 double noise_around_curve(std::span<const double> values);  // NaN: less than 20 values
 struct Growth {
@@ -44,10 +41,7 @@ struct RunCurve {
   std::optional<double> val_loss = {};  // the latest
 };
 
-// Of metrics.jsonl; lines that are no steps are left out. No file: an empty curve.
+// Of metrics.jsonl (record/run_curves.h), the steps that were computed. No file: an empty curve.
 RunCurve read_curve(const std::filesystem::path& metrics);
-
-// Alarms of events.jsonl by rule. One that came again at the same step, in a run that was started again, counts once.
-std::map<std::string, int64_t> read_alarms(const std::filesystem::path& events);
 
 }  // namespace hlat

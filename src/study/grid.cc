@@ -166,7 +166,7 @@ std::vector<PlannedRun> chosen_runs(const Study& study, std::vector<PlannedRun> 
   const auto is_called = [&](const StudyRun& run, const std::string& name) {
     if (run.name == name || run.row == name) return true;
     for (size_t a = 0; a < run.points.size(); ++a)
-      if (study.axes[a].points[run.points[a]].name == name) return true;
+      if (study.axes[a].points[run.points[a]].is_called(name)) return true;
     return false;
   };
   for (const std::string& name : names) {

@@ -112,7 +112,9 @@ RowCurve row_curve(const StudyResults& results, const std::string& row, std::vec
     if (run.row != row) continue;
     std::vector<double> sum(kParts), count(kParts);
     for (size_t i = 0; i < run.curve.tokens.size(); ++i) {
-      const auto part = static_cast<size_t>((run.curve.tokens[i] - 1) * static_cast<int64_t>(kParts) / last);
+      // Whatever a record says: its tokens may be none, or more than those of the last step.
+      const int64_t place = (run.curve.tokens[i] - 1) * static_cast<int64_t>(kParts) / std::max<int64_t>(1, last);
+      const auto part = static_cast<size_t>(std::clamp<int64_t>(place, 0, kParts - 1));
       sum[part] += (run.curve.*values)[i], ++count[part];  // NaN where one is not finite
     }
     for (size_t p = 0; p < kParts; ++p)
@@ -128,17 +130,22 @@ RowCurve row_curve(const StudyResults& results, const std::string& row, std::vec
   return out;
 }
 
+// The first after 2 % of its tokens, or the last that there is before.
+double early_value(const RowCurve& c) {
+  double value = -std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < c.mean.size(); ++i) {
+    if (std::isfinite(c.mean[i])) value = c.mean[i];
+    if (std::isfinite(c.mean[i]) && c.tokens[i] >= 0.02 * c.tokens.back()) break;
+  }
+  return value;
+}
+
 std::string curves_svg(const StudyResults& results, std::vector<double> RunCurve::*values, const std::string& what, bool log) {
   std::vector<RowCurve> curves;
-  double cap = 0;
+  double cap = -std::numeric_limits<double>::infinity();
   for (const RowResult& row : results.rows) {
     curves.push_back(row_curve(results, row.name, values));
-    const RowCurve& c = curves.back();
-    for (size_t i = 0; i < c.mean.size(); ++i)
-      if (50 * (i + 1) >= kParts && std::isfinite(c.mean[i])) {
-        cap = std::max(cap, c.mean[i]);
-        break;
-      }
+    cap = std::max(cap, early_value(curves.back()));
   }
   Plot plot{.title = results.study + ": " + what, .x = {.label = "tokens"}, .y = {.label = what, .log = log}, .series = {}};
   for (size_t r = 0; r < curves.size(); ++r) {

@@ -6,8 +6,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
-#include "record/metrics.h"
+#include "record/run_curves.h"
+#include "record/run_overview.h"
 
 namespace hlat {
 namespace {
@@ -35,11 +37,6 @@ double unchanged_at_end(const RunCurve& c) {
   return mean_of(late);
 }
 
-// Without the first step of the run, which starts libraries.
-double median_behind_first(const std::vector<double>& values) {
-  return curve_median(values.size() > 1 ? std::vector<double>(values.begin() + 1, values.end()) : values);
-}
-
 void put_curve_figures(RunFigures& run) {
   const RunCurve& c = run.curve;
   if (c.step.empty()) return;
@@ -56,24 +53,30 @@ void put_curve_figures(RunFigures& run) {
   put_figure(run, "grad_ratio", growth.ratio);
   if (!c.drift.empty()) put_figure(run, "drift", *std::max_element(c.drift.begin(), c.drift.end()));
   put_figure(run, "unchanged", unchanged_at_end(c));
-  put_figure(run, "tokens_per_s", median_behind_first(c.tokens_per_s));
-  put_figure(run, "step_s", median_behind_first(c.step_s));
-  put_figure(run, "comm_s", median_behind_first(c.comm_s));
-  put_figure(run, "comm_wait_s", median_behind_first(c.comm_wait_s));
+  put_figure(run, "tokens_per_s", usual_value(c.tokens_per_s));
+  put_figure(run, "step_s", usual_value(c.step_s));
+  put_figure(run, "comm_s", usual_value(c.comm_s));
+  put_figure(run, "comm_wait_s", usual_value(c.comm_wait_s));
   if (const auto place = divergence(c.loss, c.grad_norm)) run.diverged = c.step[*place];
 }
 
 // A step that ends a run because it is not finite is told by an event and need not be in the metrics.
-std::optional<int64_t> told_divergence(const std::filesystem::path& folder) {
+std::optional<int64_t> told_divergence(const RunOverview& seen) {
   std::optional<int64_t> step;
-  std::ifstream in(folder / "events.jsonl", std::ios::binary);
-  for (std::string text; std::getline(in, text);) {
-    const auto line = nlohmann::json::parse(text, nullptr, false);
-    if (!line.is_object() || !line.contains("kind") || !line.contains("step") || !line["step"].is_number_integer()) continue;
-    if (line["kind"] == "start") step.reset();  // another attempt
-    if (line["kind"] == "non_finite") step = line["step"].get<int64_t>();
+  for (const RunEvent& e : seen.events) {
+    if (e.kind == "start") step.reset();  // another attempt
+    if (e.kind == "non_finite") step = e.step;
   }
   return step;
+}
+
+// Of the run that the folder has now, by rule. One that came again at the same step, behind a restart, counts once.
+std::map<std::string, int64_t> alarms_of(const RunOverview& seen) {
+  std::map<std::string, int64_t> count;
+  std::set<std::pair<std::string, int64_t>> told;
+  for (const RunEvent& e : seen.events)
+    if (e.kind == "alarm" && e.time >= seen.run.begin && told.emplace(e.rule, e.step).second) ++count[e.rule];
+  return count;
 }
 
 RunFigures read_run_result(const PlannedRun& planned) {
@@ -81,8 +84,9 @@ RunFigures read_run_result(const PlannedRun& planned) {
   RunFigures run{.name = planned.run.name, .row = planned.run.row, .standing = standing_of(planned), .steps = planned.config.train.steps};
   run.curve = read_curve(folder / "metrics.jsonl");
   put_curve_figures(run);
-  run.alarms = read_alarms(folder / "events.jsonl");
-  if (run.standing.standing == Standing::numbers && !run.diverged) run.diverged = told_divergence(folder);
+  const RunOverview seen = read_run(folder);
+  run.alarms = alarms_of(seen);
+  if (run.standing.standing == Standing::numbers && !run.diverged) run.diverged = told_divergence(seen);
   const nlohmann::json summary = read_summary(folder);
   if (!summary.is_object()) return run;
   for (const char* key : {"planned_bytes", "device_bytes", "resident_bytes"})
@@ -187,7 +191,7 @@ StudyResults read_results(const Study& study, const std::vector<PlannedRun>& pla
     RunFigures& run = all.runs[i];
     const std::string base = baseline_row(study, planned[i].run);
     for (size_t k = 0; k < planned.size() && !base.empty() && base != run.row; ++k) {
-      bool same_seed = all.runs[k].row == base;
+      bool same_seed = all.runs[k].row == base && is_result(all.runs[k].standing.standing);
       for (size_t a = 0; a < study.axes.size(); ++a)
         same_seed = same_seed && (!study.axes[a].seeds || planned[i].run.points[a] == planned[k].run.points[a]);
       if (same_seed) put_figure(run, "noise_vs_base", noise_against(run.curve, all.runs[k].curve));

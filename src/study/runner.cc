@@ -7,6 +7,7 @@
 #include <deque>
 #include <fstream>
 #include <limits>
+#include <optional>
 
 #include "base/error.h"
 #include "base/format.h"
@@ -32,6 +33,7 @@ class StudyRunner {
     sort_runs();
     bool asked = false;
     for (;;) {
+      end_.signal = world_.asked();  // also of runs that are asked to end already, because their time is over
       if (!asked && wants_end()) {
         asked = true;
         for (LiveRun& live : live_) live.process->ask_to_end();
@@ -85,10 +87,7 @@ class StudyRunner {
                     fmt::join(problems, "\n")));
   }
 
-  bool wants_end() {
-    end_.signal = world_.asked();
-    return end_.signal != 0 || (options_.stop_s > 0 && world_.now() - begin_ >= options_.stop_s);
-  }
+  bool wants_end() const { return end_.signal != 0 || (options_.stop_s > 0 && world_.now() - begin_ >= options_.stop_s); }
 
   bool may_start() const { return options_.limit_s <= 0 || world_.now() - begin_ < options_.limit_s; }
 
@@ -169,10 +168,17 @@ class StudyRunner {
                                    end_.failed > 0 ? fmt::format(", {} failed", end_.failed) : "", format_duration(world_.now() - begin_)));
   }
 
+  // A run that goes on cuts the file, and may do so while it is read.
+  static std::optional<LastStep> seen_of(const LiveRun& live) try {
+    return last_recorded(std::filesystem::path(live.plan->config.run.dir) / "metrics.jsonl");
+  } catch (const FaultError&) {
+    return {};
+  }
+
   RunShown shown_of(LiveRun& live) const {
     RunShown s{.name = live.plan->run.name, .steps = live.plan->config.train.steps, .loss = std::numeric_limits<double>::quiet_NaN()};
     s.since_s = world_.now() - live.started;
-    const auto last = last_recorded(std::filesystem::path(live.plan->config.run.dir) / "metrics.jsonl");
+    const auto last = seen_of(live);
     if (!last) return s;
     s.step = last->step;
     if (last->loss) s.loss = *last->loss;

@@ -50,6 +50,7 @@ std::vector<KeyChange> contradictions(const Config& recorded, const Config& plan
   std::erase_if(changes, [&](const KeyChange& c) {
     if (c.key == "model.vocab" && planned.model.vocab == 0) return true;
     if (c.key == "parallel.dp" && planned.parallel.dp == 0) return true;
+    if (c.key == "train.micro_batch" && planned.train.micro_batch == 0) return true;
     if (c.key == "train.steps" && planned.train.steps == 0) return true;
     return std::any_of(kFree.begin(), kFree.end(),
                        [&](std::string_view free) { return free.ends_with('.') ? c.key.starts_with(free) : c.key == free; });

@@ -98,7 +98,7 @@ void Probe::run(const Batch* batch, Monitors& m) {
   largest[1] = drift();
   combine_over(mesh_, sums, largest);
   m.probe_loss = sums[0] / static_cast<double>(rows * seq);
-  m.leak = largest[0];
+  if (seq > 1) m.leak = largest[0];  // rows of one token have no later one
   if (mesh_.shape().tp * mesh_.shape().dp > 1) m.drift = largest[1];
   m.max_logit.assign(largest.begin() + 2, largest.end());
   for (double& score : m.max_logit) score /= std::sqrt(static_cast<double>(config_.model.head_dim()));

@@ -54,8 +54,8 @@ void combine_over(const Mesh& mesh, std::vector<double>& sums, std::vector<doubl
 // What ranks add up. By part of the model: gradients, weights and their change as squares, elements that were left unchanged, elements.
 struct StepMonitor::Numbers {
   enum ByPart : int64_t { kGrad, kWeight, kChange, kUnchanged, kElements, kByPart };
-  enum Sample : int64_t { kRepetition, kCopyBaseline, kRows, kSample };
-  enum Moments : int64_t { kM, kV, kLeastV, kMoments };  // least: with its sign changed
+  enum Sample : int64_t { kRepetition, kCopyBaseline, kRows, kRepeated, kSample };
+  enum Moments : int64_t { kM, kV, kLeastV, kUpdateError, kMoments };  // least: with its sign changed
   int64_t parts, table, sources;
   std::vector<double> sums, largest;
 
@@ -80,7 +80,8 @@ StepMonitor::StepMonitor(Executor& executor)
       every_(config_.monitor.every),
       parts_(model_parts(config_.model.layers)),
       sources_(std::max<int64_t>(1, static_cast<int64_t>(config_.data.sources.size()))),
-      positions_(std::clamp<int64_t>(config_.monitor.positions, 1, config_.train.seq_len)) {
+      positions_(std::clamp<int64_t>(config_.monitor.positions, 1, config_.train.seq_len)),
+      updates_(executor.params(), device_) {
   if (every_ == 0) return;
   Region& io = executor.memory()[Purpose::io];
   const int64_t layers = config_.model.layers;
@@ -99,6 +100,8 @@ void StepMonitor::begin() {
   if (groups_.defined()) executor_.ops().fill(groups_, 0);
   source_rows_.assign(static_cast<size_t>(sources_), 0);
   sample_.clear();
+  repeated_.begin();
+  updates_.take();
   executor_.watch(&watch_);
 }
 
@@ -115,6 +118,7 @@ void StepMonitor::loaded(int64_t step, int64_t first, const Batch& batch, const 
     device_.upload(groups_, groups.data());
   }
   if (!mesh_.first_stage()) return;
+  repeated_.add(batch);
   for (int64_t r = 0; r < batch.rows; ++r) {
     if (!is_sampled(own + first + r, rows)) continue;
     const auto begin = batch.inputs.begin() + r * batch.seq_len;
@@ -161,23 +165,26 @@ void StepMonitor::add_units(const OptimScalars& s, Numbers& n) const {
 }
 
 // Losses are equal on all tp ranks, and the first knows the sources; rows are sampled on the first stage.
-void StepMonitor::add_passes(Numbers& n) const {
+void StepMonitor::add_passes(Numbers& n) {
   device_.download(n.largest.data() + Numbers::kMoments, maxima_);
   if (losses_.defined() && mesh_.coord().tp == 0) {
     device_.download(n.sums.data() + n.losses(), losses_);
     std::copy(source_rows_.begin(), source_rows_.end(), n.sums.begin() + n.rows());
   }
   if (!mesh_.first_stage() || mesh_.coord().tp != 0) return;
+  const int64_t repeated = repeated_.count(mesh_.along(Axis::dp));
   double* sample = n.sums.data() + n.sample();
   sample[Numbers::kRepetition] = repetition_;
   sample[Numbers::kCopyBaseline] = copy_baseline_;
   sample[Numbers::kRows] = sampled_;
+  if (mesh_.coord().dp == 0) sample[Numbers::kRepeated] = static_cast<double>(repeated);
 }
 
-Monitors StepMonitor::finish(const OptimScalars& s) {
+Monitors StepMonitor::finish(const OptimScalars& s, double lr, int64_t step) {
   Numbers n(parts_, sources_, positions_, maxima_.dim(0));
   add_units(s, n);
   add_passes(n);
+  if (const auto error = updates_.error(config_.optim, lr, step)) n.largest[Numbers::kUpdateError] = *error;
   combine_over(mesh_, n.sums, n.largest);
   return monitors_of(n);
 }
@@ -196,6 +203,7 @@ Monitors StepMonitor::monitors_of(const Numbers& n) const {
   m.max_lse = slice(n.largest, Numbers::kMoments + layers + 1, layers);
   m.moment1_max = n.largest[Numbers::kM];
   m.moment2_max = n.largest[Numbers::kV];
+  if (const double error = n.largest[Numbers::kUpdateError]; error != kNothing) m.update_error = error;
   m.moment2_min = m.moment2_max > 0 ? -n.largest[Numbers::kLeastV] : 0;
 
   const int64_t seq = config_.train.seq_len;
@@ -218,6 +226,7 @@ Monitors StepMonitor::monitors_of(const Numbers& n) const {
   }
   const double* sample = n.sums.data() + n.sample();
   m.repetition = sample[Numbers::kRepetition] / sample[Numbers::kRows];
+  m.repeated_rows = sample[Numbers::kRepeated] / static_cast<double>(config_.train.global_batch);
   m.copy_baseline = sample[Numbers::kCopyBaseline] / sample[Numbers::kRows];
   return m;
 }

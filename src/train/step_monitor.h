@@ -13,6 +13,8 @@
 #include "model/executor.h"
 #include "optim/adamw.h"
 #include "record/monitors.h"
+#include "train/repeated_rows.h"
+#include "train/update_sample.h"
 
 namespace hlat {
 
@@ -29,15 +31,16 @@ class StepMonitor {
   void begin();  // before its micro-batches
   // Rows [first, first + batch.rows) of this rank's rows were read, and will be computed next.
   void loaded(int64_t step, int64_t first, const Batch& batch, const BatchSource& source);
-  void end_passes();                       // its micro-batches are on their way
-  Monitors finish(const OptimScalars& s);  // all is updated; not of a step that is skipped. Collective.
+  void end_passes();  // its micro-batches are on their way
+  // All is updated, with this learning rate; not of a step that is skipped. Collective.
+  Monitors finish(const OptimScalars& s, double lr, int64_t step);
 
   Tensor change() const { return change_; }  // (U, kAdamwChange) f64, what updates write; undefined where nothing is ever measured
 
  private:
   struct Numbers;
   void add_units(const OptimScalars& s, Numbers& n) const;
-  void add_passes(Numbers& n) const;
+  void add_passes(Numbers& n);
   Monitors monitors_of(const Numbers& n) const;
 
   Executor& executor_;
@@ -50,6 +53,8 @@ class StepMonitor {
   Tensor groups_;  // (B) i32: sources of the rows of a micro-batch
   Tensor change_;
   Watch watch_;
+  UpdateSample updates_;
+  RepeatedRows repeated_;
   // Of the step under way.
   std::vector<double> source_rows_;           // by source: rows that were read
   std::vector<std::vector<int32_t>> sample_;  // rows of T + 1 tokens

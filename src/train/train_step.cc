@@ -36,6 +36,7 @@ TrainStep::TrainStep(Executor& executor)
       monitor_(executor),
       probe_(executor, micros_),
       batch_(config_.train.micro_batch, config_.train.seq_len) {
+  light_.watch_rope(executor.rope_table(), rope_frequencies(config_.model));
   Region& io = executor.memory()[Purpose::io];
   totals_ = io.alloc(DType::f64, {kTotals}, "sums over ranks");
   const auto units = static_cast<int64_t>(params_.units().size());
@@ -111,6 +112,7 @@ void TrainStep::run_schedule(BatchSource* source, StepResult& result) {
 // kernels. False: nothing was done, because the device records nothing or every op is timed.
 bool TrainStep::run_graphs(BatchSource* source, StepResult& result) {
   const bool single = mesh_.shape().ranks() == 1 && executor_.chunks().size() == 1;
+  if (faults_ != nullptr && faults_->leaks()) return false;  // attention on the host cannot be recorded
   // A recording has the step's number, which keys noise, in it for good.
   if (!config_.device.graphs || !single || !ran_ || ops_.timing() || params_.precision().noisy_passes()) return false;
   for (int micro = 0; micro < static_cast<int>(micros_); ++micro) {
@@ -166,7 +168,7 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
     sum_over_ranks(total(kWeightSq), true, zero1);
     now(FlightAction::read_back);
     read_totals(step, result);
-    if (watched_ > 0) result.monitors = monitor_.finish(scalars_);
+    if (watched_ > 0) result.monitors = monitor_.finish(scalars_, lr, step);
   }
   if (result.checked) now(FlightAction::compare);
   if (result.checked) health_.check_weights(step);

@@ -263,10 +263,14 @@ class Trainer {
   // On rank 0.
   void tell_alarm(const LossEvent& event) {
     if (setup_.tell_loss) setup_.tell_loss(event);
-    if (setup_.folder != nullptr)
-      setup_.folder->log().info("step {}: against {} try: {}", event.step, name_of(event.alarm->rule), event.alarm->advice);
-    if (setup_.progress == nullptr) return;
-    setup_.progress->alarm(fmt::format("step {}: {}\n  try: {}", event.step, event.verdict.words, event.alarm->advice));
+    const Alarm& alarm = *event.alarm;
+    const std::string rule(name_of(alarm.rule));
+    if (setup_.folder != nullptr) {
+      setup_.folder->record(ToldAlarm{.step = event.step, .rule = rule, .value = alarm.value, .evidence = alarm.evidence});
+      setup_.folder->log().info("step {}: against {} try: {}", event.step, rule, alarm.advice);
+    }
+    if (setup_.progress != nullptr)
+      setup_.progress->alarm(fmt::format("step {}: {}\n  try: {}", event.step, event.verdict.words, alarm.advice));
   }
 
   // Whether replicas are compared now and then. A mesh without any has nothing to compare and finds nothing wrong.

@@ -47,7 +47,7 @@ StepMetrics healthy_step(int64_t step) {
   for (int part = 0; part < 16; ++part)
     own.position_loss.push_back(m.loss + (part == 0 ? 0.3 : 0) + 0.2 * alarm_noise(step, 30 + static_cast<uint64_t>(part)));
   own.source_loss = {{"code", 0.4 * m.loss}, {"web", m.loss}, {"books", 1.1 * m.loss}};
-  own.repetition = 0.1, own.copy_baseline = 5;
+  own.repetition = 0.1, own.copy_baseline = 5, own.repeated_rows = 0, own.update_error = 1e-4;
   own.probe_loss = m.loss + 0.1, own.leak = 0, own.drift = 0;
   return m;
 }
@@ -126,6 +126,8 @@ const Planted kPlanted[] = {
      "earlier one"},
     {"dead_block", AlarmRule::dead_layer, 200, 30, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.grad_norm[2] = 0; }); },
      "block 1"},
+    {"dead_blocks", AlarmRule::dead_layer, 200, 30,
+     [](StepMetrics& m) { monitored(m, [](Monitors& o) { std::fill_n(o.grad_norm.begin() + 1, 3, 0.0); }); }, "block 0"},
     {"dead_head", AlarmRule::dead_layer, 200, 30, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.grad_norm[5] = 1e-5; }); },
      "the head"},
     {"exploding_block", AlarmRule::exploding_layer, 200, 30,
@@ -134,20 +136,35 @@ const Planted kPlanted[] = {
      [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.update_ratio[0] *= 100; }); }, "update ratio of the embedding"},
     {"exploding_activation", AlarmRule::exploding_layer, 200, 60,
      [](StepMetrics& m) { monitored(m, [&](Monitors& o) { o.max_activation[4] = 3e3 * static_cast<double>(m.step - 199); }); },
-     "largest activation"},
+     "largest activation of the head"},
+    {"exploding_activation_of_a_block", AlarmRule::exploding_layer, 200, 60,
+     [](StepMetrics& m) { monitored(m, [&](Monitors& o) { o.max_activation[3] = 3e3 * static_cast<double>(m.step - 199); }); },
+     "largest activation of block 3"},
     {"attention_scores", AlarmRule::attention_logits, 200, 200,
      [](StepMetrics& m) { monitored(m, [&](Monitors& o) { o.max_lse[1] = 8 * std::exp(0.03 * static_cast<double>(m.step - 200)); }); },
      "block 1"},
     {"drift", AlarmRule::drift, 200, 10, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.drift = 1e-3; }); }, "hold alike"},
     {"lost_updates", AlarmRule::lost_updates, 200, 30,
      [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.unchanged.assign(6, 0.97); }); }, "97.0%"},
-    {"repeated_rows", AlarmRule::repetition, 200, 50, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.repetition = 0.8; }); },
-     "80.0%"},
+    {"repeated_parts_of_rows", AlarmRule::repetition, 200, 50,
+     [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.repetition = 0.8; }); }, "80.0%"},
+    {"repeated_rows", AlarmRule::repetition, 200, 30, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.repeated_rows = 0.5; }); },
+     "50.0% of the rows"},
+    {"wrong_update", AlarmRule::wrong_update, 10, 10, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.update_error = 0.03; }); },
+     "differ by 3%"},
     {"repeated_source", AlarmRule::repetition, 1000, 240,
      [](StepMetrics& m) {
        monitored(m, [&](Monitors& o) { o.source_loss[2].second *= std::exp(-0.01 * static_cast<double>(m.step - 1000)); });
      },
      "source books"},
+    {"repeated_source_that_is_rare", AlarmRule::repetition, 1000, 600,
+     [](StepMetrics& m) {
+       monitored(m, [&](Monitors& o) {
+         o.source_loss[2].second *= std::exp(-0.004 * static_cast<double>(m.step - 1000));
+         if (m.step % 40 != 0) o.source_loss.pop_back();
+       });
+     },
+     "in 440 steps"},
     {"moments_overflow", AlarmRule::moments, 200, 10, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.moment2_max = 1e38; }); },
      "overflow"},
     {"moments_below_eps", AlarmRule::moments, 200, 10,
@@ -192,6 +209,15 @@ TEST(Alarms, UpdatesAreLostOnlyWhereRoundingToNearestTakesThem) {
   EXPECT_TRUE(alarms_of(config, 300, 200, change).empty());
   config.precision.round_weights = "nearest";
   EXPECT_TRUE(alarms_of(config, 300, 200, [&](StepMetrics& m) { change(m), m.lr = 1e-5; }).empty()) << "a learning rate near its end";
+}
+
+TEST(Alarms, RowsOfAFewTokensMayBeAlikeAndSomeRowsMayComeAgain) {
+  const auto repeats = [](double share) { return [=](StepMetrics& m) { monitored(m, [=](Monitors& o) { o.repeated_rows = share; }); }; };
+  Config config = watched();
+  EXPECT_TRUE(alarms_of(config, 600, 200, repeats(0.05)).empty());
+  EXPECT_FALSE(alarms_of(config, 600, 200, repeats(0.5)).empty());
+  config.train.seq_len = 8;
+  EXPECT_TRUE(alarms_of(config, 600, 200, repeats(0.5)).empty());
 }
 
 TEST(Alarms, NothingIsRaisedInWarmUpAndAfterAChangeOfData) {
@@ -240,6 +266,76 @@ TEST(Alarms, WhatLastsIsToldAgainAtGrowingDistances) {
   EXPECT_EQ(told, (std::vector<int64_t>{1000, 2000, 6000, 22000}));
 }
 
+// Steps in which a change of all steps makes a rule tell something.
+std::vector<int64_t> told_in(const Config& config, int64_t last, const Change& change) {
+  std::vector<int64_t> told;
+  for (const Alarm& alarm : alarms_of(config, last, 1, change)) told.push_back(alarm.step);
+  return told;
+}
+
+// What a probe finds is not gone in the steps without one.
+TEST(Alarms, ALeakOfTheProbeIsToldAgainAtGrowingDistancesToo) {
+  const auto leaks_until = [](int64_t end) {
+    return [end](StepMetrics& m) {
+      monitored(m, [&](Monitors& o) {
+        o.leak.reset();
+        if (m.step % 340 == 0) o.leak = m.step <= end || m.step == 20400 ? 1e-3 : 0;
+      });
+    };
+  };
+  EXPECT_EQ(told_in(watched(), 6000, leaks_until(100000)), (std::vector<int64_t>{340, 1360, 5440}));
+  EXPECT_EQ(told_in(watched(), 20400, leaks_until(1000)), (std::vector<int64_t>{340, 20400})) << "after many probes without it is new";
+}
+
+TEST(Alarms, TheOnlyBlockOfAModelCanBeDead) {
+  Config config = watched();
+  config.model.layers = 1;
+  const auto told = told_in(config, 300, [](StepMetrics& m) {
+    monitored(m, [&](Monitors& o) {
+      o.grad_norm = {0.1, m.step > 200 ? 0 : 0.2, 0.3}, o.update_ratio = {1e-3, 1e-3, 1e-3};
+      o.max_activation = {1, 2}, o.max_lse = {5};
+    });
+  });
+  EXPECT_EQ(told, std::vector<int64_t>{230});
+}
+
+// The rows of the probe are those that a run begins with.
+TEST(Alarms, AProbeIsHeldAgainstItsOwnRowsAndStage) {
+  const Change other_rows = [](StepMetrics& m) {
+    m.loss *= m.step > 500 ? 0.95 : 1;
+    if (m.step > 500) monitored(m, [](Monitors& o) { *o.probe_loss *= 1.1; });
+  };
+  Config config = watched();
+  config.loss.alarms = "probe_gap";
+  EXPECT_FALSE(told_in(config, 700, other_rows).empty());
+  config.data.sources = {{.name = "a", .path = "a"}, {.name = "b", .path = "b"}};
+  config.data.stages = {{.from_step = 300, .weights = {{"a", 1}}}};
+  EXPECT_TRUE(told_in(config, 700, other_rows).empty()) << "what it begins with is no longer read";
+  config.data.stages[0].from_step = 1;
+  EXPECT_FALSE(told_in(config, 700, other_rows).empty());
+
+  Config resumed = watched();
+  resumed.loss.alarms = "probe_gap";
+  AlarmState state;
+  for (int64_t step = 1; step <= 700; ++step) {
+    resumed.train.micro_batch = step > 500 ? 2 : 1;
+    StepMetrics m = healthy_step(step);
+    other_rows(m);
+    for (const Alarm& alarm : Alarms(resumed, state).add(m)) ADD_FAILURE() << alarm.step << ": " << alarm.evidence;
+  }
+}
+
+TEST(Alarms, ScoresOfASoftmaxInBf16MayGrowLess) {
+  const Change scores = [](StepMetrics& m) {
+    monitored(
+        m, [&](Monitors& o) { o.max_lse[1] = m.step < 200 ? 8 : std::min(300.0, 8 * std::exp(0.03 * static_cast<double>(m.step - 200))); });
+  };
+  Config config = watched();
+  EXPECT_TRUE(told_in(config, 500, scores).empty());
+  config.train.precision = PrecisionKind::mixed, config.precision.softmax = "bf16";
+  EXPECT_FALSE(told_in(config, 500, scores).empty());
+}
+
 TEST(Alarms, ARunInPartsRaisesWhatTheUninterruptedOneDoes) {
   const Planted& growth = kPlanted[0];
   AlarmState whole, parts;
@@ -268,7 +364,9 @@ TEST(Alarms, MemoriesBeginAnewWithAnotherConfig) {
   Alarms first(config, state);
   for (int64_t step = 1; step <= 300; ++step) first.add(healthy_step(step));
   EXPECT_FALSE(state.memories.empty());
-  Alarms same(config, state);
+  Config same = config;  // but for what no number of a step depends on
+  same.data.cache_dir = "elsewhere", same.data.validate_every = 50, same.data.workers = 3, same.train.micro_batch = 4;
+  const Alarms again(same, state);
   EXPECT_FALSE(state.memories.empty());
   config.train.global_batch *= 2;
   Alarms other(config, state);

@@ -7,7 +7,9 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "comm/self_comm.h"
+#include "fault/injector.h"
 #include "runtime/assembly.h"
+#include "support/temp_dir.h"
 #include "train/trainer.h"
 
 namespace hlat {
@@ -45,8 +47,10 @@ struct HealthyRun {
 // After every step, for runs that are not healthy.
 using AfterEach = std::function<void(PlacedModel& model, const StepMetrics& m)>;
 
-// The events of its loss policy that are alarms, in words.
-std::vector<std::string> alarms_in(const Config& config, const AfterEach& after = {}) {
+// The events of its loss policy that are alarms, in words. With the faults that the config plants.
+std::vector<std::string> alarms_in(Config config, const AfterEach& after = {}) {
+  const test::TempDir dir;
+  config.run.dir = dir.path("run");
   CpuBackend backend({.threads = 1, .isa = "auto"});
   SelfComm world;
   Assembly assembly(config, backend, world, 1);
@@ -58,6 +62,12 @@ std::vector<std::string> alarms_in(const Config& config, const AfterEach& after 
   setup.tell_loss = [&](const LossEvent& event) {
     if (event.alarm) told.push_back(fmt::format("step {}: {}", event.step, event.verdict.words));
   };
+  std::optional<fault::Injector> faults;
+  if (fault::plants_faults(config.fault)) {
+    faults.emplace(config, fault::InjectorSetup{.rank = 0, .ranks = 1});
+    faults->place(model.mesh(), model.executor().params(), model.device(), config.train.steps);
+    setup.faults = &*faults;
+  }
   if (after) setup.goodput = [&](const StepMetrics& m) { return after(model, m), 1.0; };
   TrainState state;
   int64_t step = 0;
@@ -100,6 +110,25 @@ TEST(HealthyRuns, HeavyOfManyShapesRaiseNoAlarm) {
                 {.seed = 21, .lr = 3e-4},
                 {.seed = 22, .global_batch = 2, .steps = 1000},
                 {.seed = 23, .precision = mixed, .lr = 1e-2, .schedule = cosine}});
+}
+
+// Bugs that a loss curve hides, and the alarm of a measured step that tells each before step 40.
+TEST(UnhealthyRun, WithAPlantedBugRaisesItsAlarm) {
+  struct Row {
+    const char* fault;
+    const char* told;
+    PrecisionKind precision = fp32;
+  };
+  for (const Row& row :
+       {Row{"leak", "step 10: alarm leak"}, Row{"bias_correction", "step 10: alarm wrong_update"},
+        Row{"bias_correction", "step 10: alarm wrong_update", mixed},
+        Row{"bias_correction step=15", "step 20: alarm wrong_update", mixed_sr}, Row{"repeat", "step 30: alarm repetition"}}) {
+    Config config = HealthyRun{.precision = row.precision, .steps = 40}.config();
+    config.fault.inject = row.fault;
+    const std::vector<std::string> told = alarms_in(config);
+    ASSERT_FALSE(told.empty()) << row.fault;
+    EXPECT_EQ(told[0].find(row.told), 0u) << row.fault << ": " << told[0];
+  }
 }
 
 // From step 200 on something makes all weights grow by 1 % in every step, as a fault of memory or of an update might.

@@ -1,9 +1,12 @@
 // A machine's rates as they are inside steps: every table is scaled by its own factor, and collectives, not messages, wait for late peers.
+// What more threads keep of proportional speed.
 #include "bench/step_rates.h"
 
 #include <gtest/gtest.h>
 
+#include "backend/cpu/cpu_backend.h"
 #include "bench/median.h"
+#include "comm/self_comm.h"
 
 namespace hlat::test {
 namespace {
@@ -21,6 +24,39 @@ TEST(StepRates, EachTableHasItsFactor) {
   EXPECT_DOUBLE_EQ(m.rates.memory_ops[0].bytes_per_s, 10e9);
   EXPECT_DOUBLE_EQ(m.links.measured[0].seconds, 150e-6);
   EXPECT_DOUBLE_EQ(m.links.measured[1].seconds, 50e-6);
+}
+
+// Against rates that no CPU has nearly nothing of proportional speed is left; against those that any CPU exceeds, all of it and no more.
+TEST(StepRates, SharesOfThreadsAreOfProportionalSpeed) {
+  Config config;
+  config.model.layers = 1;
+  config.model.hidden = 32;
+  config.model.heads = config.model.kv_heads = 2;
+  config.model.ffn = config.model.vocab = 64;
+  config.train.seq_len = 16;
+  config.train.global_batch = 4;
+  config.train.micro_batch = 1;
+  config.train.precision = PrecisionKind::fp32;
+  Machine m;
+  m.cores = 2;
+  m.ranks_per_node = 0;
+  m.peak_f32.set(1e18, "test", "now");
+  m.memory_bandwidth.set(1, "test", "now");
+  m.rates.matmul_share.set(1, "test", "now");
+  m.rates.attention_share.set(1, "test", "now");
+  m.rates.bandwidth_share.set(1, "test", "now");
+  m.rates.matmul.push_back({.m = 16, .n = 32, .k = 32, .flops_per_s = 1e18});
+  m.rates.attention.push_back({.heads = 2, .tokens = 16, .head_dim = 16, .flops_per_s = 1e18});
+  m.rates.attention.push_back({.backward = true, .heads = 2, .tokens = 16, .head_dim = 16, .flops_per_s = 1e18});
+  SelfComm self;
+  CpuBackend backend({.threads = 2});
+  const ThreadShares s = measure_thread_shares(config, backend, self, 2, m);
+  EXPECT_EQ(s.threads, 2);
+  EXPECT_GT(s.products, 0);
+  EXPECT_LT(s.products, 1e-3);
+  EXPECT_GT(s.attention, 0);
+  EXPECT_LT(s.attention, 1e-3);
+  EXPECT_EQ(s.others, 1);
 }
 
 TEST(StepRates, TheMeanLeavesOutTheLargestTenth) {

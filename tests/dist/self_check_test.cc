@@ -101,7 +101,10 @@ TEST(SelfCheckDist, TheLossCurveAloneDoesNotShowTheBugs) {
   for (const char* seed : {"1", "2", "3"})
     spread = std::max(spread, std::abs(end_loss(2, {std::string("run.seed=") + seed, std::string("data.seed=") + seed}) - healthy));
   const std::vector<std::pair<const char*, const char*>> bugs = {
-      {"scale_grad rank=1", "parallel.tp=2"}, {"rope rank=1", "parallel.pp=2"}, {"bias_correction", "parallel.dp=2"}};
+      {"scale_grad rank=1", "parallel.tp=2"},
+      {"rope rank=1", "parallel.pp=2"},
+      {"bias_correction", "parallel.dp=2"},
+      {"leak", "parallel.dp=2"}};  // which shows when attention has learned to look ahead
   for (const auto& [bug, layout] : bugs) {
     const double loss = end_loss(2, {std::string("fault.inject=") + bug, layout});
     EXPECT_LT(std::abs(loss - healthy), 2 * spread) << bug << ": " << loss << ", healthy " << healthy << ", spread " << spread;
@@ -111,8 +114,6 @@ TEST(SelfCheckDist, TheLossCurveAloneDoesNotShowTheBugs) {
     EXPECT_LT(loss, 5.2) << bug << ": it falls, from 6.2";
     EXPECT_GT(loss, healthy - 2 * spread) << bug;
   }
-  // A leak does show: the loss falls far below any healthy one.
-  EXPECT_LT(end_loss(2, {"fault.inject=leak"}), healthy - 4 * spread);
 }
 
 }  // namespace

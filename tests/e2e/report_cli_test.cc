@@ -33,6 +33,20 @@ class Report : public testing::Test {
   }
   static std::string run() { return dir_->path("run"); }
   static bool has_plots() { return run_binary({"report", run(), "--out", dir_->path("probe.html")}).exit_code == 0; }
+  static bool has_browser() { return std::system("command -v chromium >/dev/null 2>&1") == 0; }
+  // The page as it is when its scripts have run.
+  static std::string dom_of(const std::string& page) {
+    const std::string command =
+        "chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir=" + dir_->path("profile") +
+        " --virtual-time-budget=4000 --dump-dom file://" + page + " 2>/dev/null";
+    std::string dom;
+    FILE* pipe = popen(command.c_str(), "r");
+    if (pipe == nullptr) return dom;
+    char block[65536];
+    for (size_t n = 0; (n = fread(block, 1, sizeof block, pipe)) > 0;) dom.append(block, n);
+    EXPECT_EQ(pclose(pipe), 0);
+    return dom;
+  }
   static inline TempDir* dir_ = nullptr;
 };
 
@@ -86,21 +100,24 @@ TEST_F(Report, WrongInputIsToldWithExitCode2) {
   EXPECT_EQ(slurp(dir_->path("mine.html")), "<html>mine</html>");
 }
 
+TEST_F(Report, WhatIsLeftOutIsTold) {
+  std::filesystem::create_directories(dir_->path("some/young"));
+  std::filesystem::create_directories(dir_->path("some/torn"));
+  dir_->write("some/young/events.jsonl", "");
+  dir_->write("some/torn/metrics.jsonl", "{\"step\":1,\"tokens\":8,\"loss\":3}\n\x01\xff garbage\n");
+  const RunResult r = run_binary({"report", dir_->path("some"), "--json"});
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(json::parse(r.out)["runs"].size(), 1u);
+  EXPECT_NE(r.err.find("young has no metrics yet and is left out"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("1 damaged line is left out of"), std::string::npos) << r.err;
+}
+
 TEST_F(Report, OpensInABrowser) {
   if (!has_plots()) GTEST_SKIP() << "built without uPlot";
-  if (std::system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium on this machine";
+  if (!has_browser()) GTEST_SKIP() << "no chromium on this machine";
   const std::string page = dir_->path("page.html");
   ASSERT_EQ(run_binary({"report", run(), "--out", page}).exit_code, 0);
-  const std::string command =
-      "chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir=" + dir_->path("profile") +
-      " --virtual-time-budget=4000 --dump-dom file://" + page + " 2>/dev/null";
-  std::string dom;
-  FILE* pipe = popen(command.c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  char block[65536];
-  for (size_t n = 0; (n = fread(block, 1, sizeof block, pipe)) > 0;) dom.append(block, n);
-  ASSERT_EQ(pclose(pipe), 0);
-  const std::string head = dom.substr(0, dom.find("<head"));
+  const std::string dom = dom_of(page), head = dom.substr(0, dom.find("<head"));
   EXPECT_NE(head.find("data-ready=\"1\""), std::string::npos) << head;
   EXPECT_EQ(head.find("data-error"), std::string::npos) << head;
   std::printf("the page: %s\n", head.substr(head.find("data-")).c_str());
@@ -113,6 +130,34 @@ TEST_F(Report, OpensInABrowser) {
   }
   for (const char* id : {"table", "loss", "grad_norm", "lr", "val_loss", "tokens_per_s", "split", "timeline", "ledger", "plan"})
     EXPECT_TRUE(seen.contains(id)) << id;
+}
+
+TEST_F(Report, TheTableSortsAndSpikesStayOnTheTimeAxis) {
+  if (!has_plots()) GTEST_SKIP() << "built without uPlot";
+  if (!has_browser()) GTEST_SKIP() << "no chromium on this machine";
+  const std::string page = dir_->path("asked.html");
+  ASSERT_EQ(run_binary({"report", run(), "--out", page}).exit_code, 0);
+  std::string html = slurp(page);
+  html.insert(html.rfind("</body>"), R"(<script>
+const told = document.documentElement.dataset, rows = [["seed=10", null], ["seed=9", 2], ["a", 3]].map(([name, loss]) => ({ row: { name, loss } }));
+const by = (key, up) => { Object.assign(order, { key, up }); return sorted(rows).map((r) => r.row.name).join(" "); };
+told.names = by("name", true);
+told.losses = by("loss", false);
+view.mode = "time";
+const [xs, ys] = points({ axis: { step: [1, 2, 3], tokens: [1, 2, 3], time: [5, 5, 5] }, time: { attempts: [] } }, [[1, 2, 3], [2, 99, 2]]);
+const again = { axis: { step: [1, 2, 3], tokens: [1, 2, 3], time: [1, 2, 9] }, time: { attempts: [{ ready: 0, from: 0 }, { ready: 8, from: 2 }] } };
+told.gap = JSON.stringify(points(again, [[1, 2, 3], [7, 7, 7]]));
+const made = { axis: { step: [1, 9], tokens: [1, 9], time: [1, 9] }, losses: [{ step: 5, t: 2, kind: "spike" }], alarms: [], time: { attempts: [] }, mixture: [{ from_step: 1 }, { from_step: 20 }] };
+told.marks = marksOf(made).map((m) => m.kind + " " + m.x).join(" ");
+told.spike = ys.join(" ") + (xs[0] < xs[1] && xs[1] < xs[2] ? " ascending" : "");
+</script>)");
+  dir_->write("asking.html", html);
+  const std::string dom = dom_of(dir_->path("asking.html")), head = dom.substr(0, dom.find("<head"));
+  EXPECT_NE(head.find("data-names=\"a seed=9 seed=10\""), std::string::npos) << head;
+  EXPECT_NE(head.find("data-losses=\"a seed=9 seed=10\""), std::string::npos) << "what is not known stands last: " << head;
+  EXPECT_NE(head.find("data-marks=\"spike 2\""), std::string::npos) << "an event has its own time; what is to come has no mark: " << head;
+  EXPECT_NE(head.find("data-gap=\"[[1,2,8,9],[7,7,null,7]]\""), std::string::npos) << "no line where no step was made: " << head;
+  EXPECT_NE(head.find("data-spike=\"2 99 2 ascending\""), std::string::npos) << head;
 }
 
 }  // namespace

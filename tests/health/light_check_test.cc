@@ -96,6 +96,44 @@ std::string checked(Fault& fault) {
   return words;
 }
 
+// The table of positions 0 to 99 in host memory, and one whose base is another.
+TEST(LightCheck, ATableOfRopeWithAnotherBaseIsSeen) {
+  CpuBackend backend({.threads = 1});
+  MemoryPlan plan;
+  plan.bytes[static_cast<size_t>(Purpose::temp)] = size_t{1} << 20;
+  PlannedMemory memory(backend.device(), plan);
+  Region& temp = memory.memory()[Purpose::temp];
+  const auto ops = backend.make_ops(temp);
+  const Tensor table = temp.alloc(DType::f32, {100, 16}, "rope table");
+  const RopeFrequencies right{.theta = 10000}, other{.theta = 20000};
+  ops->rope_table(table, right);
+  for (const int64_t positions : {1, 7, 64, 100, 500}) {
+    EXPECT_EQ(wrong_rope(backend.device(), table, right, positions), "") << positions;
+    EXPECT_NE(wrong_rope(backend.device(), table, other, positions), "") << positions;
+  }
+  static_cast<float*>(table.data)[99 * 16 + 3] += 1e-3F;  // the last position is always looked at
+  EXPECT_EQ(wrong_rope(backend.device(), table, right, 2).find("the cosine of pair 3 at position 99 is "), 0u);
+}
+
+// A stage whose table goes wrong after two steps: the next check ends the run on all ranks.
+TEST(LightCheck, AWrongTableOnOneStageEndsTheRunWithItsName) {
+  Config config = Layout{.pp = 2}.config();
+  config.parallel.health_every = 4;
+  const auto spoil = [](TrainStep& train, int64_t step) {
+    const Tensor table = train.executor().rope_table();
+    if (step == 2 && train.executor().mesh().coord().pp == 1) train.executor().ops().rope_table(table, {.theta = 1e6});
+    ASSERT_LT(step, 4) << "the run went on";
+  };
+  try {
+    run_layout(config, 6, spoil);
+    FAIL() << "nothing was found";
+  } catch (const NumericalError& e) {
+    EXPECT_NE(std::string(e.what()).find("step 4: rank 1 on "), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("the table of RoPE on pipeline stage 1 is not that of the config: "), std::string::npos)
+        << e.what();
+  }
+}
+
 TEST(LightCheck, PassesOnSoundRanks) {
   Fault none{.axis = "dp", .rank = 1};
   EXPECT_EQ(checked(none), "");

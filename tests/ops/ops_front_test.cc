@@ -193,6 +193,30 @@ TEST(OpsFront, RefusesBrokenContracts) {
        [](Ops& o) {
          o.cross_entropy_partial(t32({2, 2}), t32({2, 7}), ids(2), 0);
        }},
+      {"cross_entropy_bwd: first 0, logits f32(2, 0)",
+       [](Ops& o) {
+         o.cross_entropy_bwd(t32({2, 0}), t32({2, 0}), t32({2, 3}), ids(2), 0, 1);
+       }},
+      {"narrow_rmsnorm: x is f32(2, 4), expected bf16",
+       [](Ops& o) {
+         o.narrow_rmsnorm(t32({2, 4}), t32({2}), t32({2, 4}), t32({4}), 1e-5);
+       }},
+      {"narrow_rmsnorm_bwd: dw is bf16(3), expected shape (4)",
+       [](Ops& o) {
+         o.narrow_rmsnorm_bwd(t16({2, 4}), t16({3}), t16({2, 4}), t16({2, 4}), t16({4}), t32({2}), {});
+       }},
+      {"narrow_softmax: scores bf16(2, 3)",
+       [](Ops& o) {
+         o.narrow_softmax(t16({2, 3}), t32({2}), t16({2, 3}), 1);
+       }},
+      {"narrow_cross_entropy_partial: stats is f32(2, 2)",
+       [](Ops& o) {
+         o.narrow_cross_entropy_partial(t32({2, 2}), t16({2, 7}), ids(2), 0);
+       }},
+      {"round_rows: src is bf16(2, 4), expected f32",
+       [](Ops& o) {
+         o.round_rows(t16({2, 4}), t16({2, 4}), {}, {});
+       }},
       {"cross_entropy_finish: loss_sum is f32(1)",
        [](Ops& o) {
          o.cross_entropy_finish(t32({1}), t32({2, 3}), ids(2));

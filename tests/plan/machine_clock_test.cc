@@ -255,6 +255,38 @@ TEST(MachineClock, HostCoresSendAndSum) {
   EXPECT_DOUBLE_EQ(fewer.op(plain(OpKind::add, 1e6)), clock.op(plain(OpKind::add, 1e6)) / 2);
 }
 
+// Four threads keep half of what four times the speed would be; two, as halfway in the logarithm, keep the root of it.
+TEST(MachineClock, MoreThreadsKeepTheirMeasuredShare) {
+  Machine m = measured_machine();
+  m.cores = 8;
+  m.ranks_per_node = 0;
+  m.threads = 2;
+  m.rates.memory_ops = {{OpKind::add, DType::bf16, 1e6, 1e9}};
+  const auto seconds = [&](int threads, const TracedOp& op) { return MachineClock(m, {.shape = {}, .threads = threads}).op(op); };
+  const auto said = [&](int threads) {
+    const std::vector<std::string> lines = MachineClock(m, {.shape = {}, .threads = threads}).estimates({});
+    return lines.empty() ? "" : lines.back();
+  };
+  const TracedOp add = plain(OpKind::add, 1e6), mul = product(2048, 2048, 2048);
+  const double measured = seconds(2, mul);
+  EXPECT_DOUBLE_EQ(seconds(8, mul), measured / 4);
+  EXPECT_EQ(said(8), "rates are of 2 threads a rank, this layout has 8: taken in proportion");
+  m.rates.thread_share.threads = 8;
+  m.rates.thread_share.products.set(0.81, "a test", "now");
+  m.rates.thread_share.others.set(0.25, "a test", "now");
+  EXPECT_DOUBLE_EQ(seconds(2, mul), measured);
+  EXPECT_DOUBLE_EQ(seconds(8, mul), measured / 4 / 0.81);
+  EXPECT_DOUBLE_EQ(seconds(4, mul), measured / 2 / 0.9);
+  EXPECT_DOUBLE_EQ(seconds(1, mul), measured * 2 * 0.9);
+  EXPECT_DOUBLE_EQ(seconds(8, add), 1e-3);
+  EXPECT_DOUBLE_EQ(seconds(4, add), 1e-3);
+  EXPECT_EQ(
+      said(4),
+      "rates are of 2 threads a rank, this layout has 4: taken in proportion, products x 0.900, other ops x 0.500 (rates.thread_share "
+      "of 8 threads: a test, now)");
+  EXPECT_EQ(said(2).find("threads"), std::string::npos);
+}
+
 // A real step: every op of the trace has a time, and what is estimated is said.
 TEST(MachineClock, TellsAStepAndWhatIsEstimatedOfIt) {
   Config config;

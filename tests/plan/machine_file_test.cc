@@ -85,6 +85,21 @@ TEST(MachineFile, RefusesEverythingAtOnceWithLines) {
   EXPECT_TRUE(file_has(said, "m.yaml:17: ranks_per_node must be at least 0")) << said;
 }
 
+TEST(MachineFile, SharesOfThreadsAreOfMoreThreadsThanTheRates) {
+  const std::string share = "rates:\n  thread_share:\n    threads: 4\n    products: {value: 0.9, source: s, date: d}\n";
+  const Machine m = parse_machine("name: a\ncores: 4\nthreads: 2\n" + share, "m.yaml");
+  EXPECT_EQ(m.rates.thread_share.threads, 4);
+  EXPECT_EQ(m.rates.thread_share.products.value, 0.9);
+  EXPECT_FALSE(m.rates.thread_share.others.known());
+  EXPECT_TRUE(file_has(refusal("name: a\ncores: 4\nthreads: 4\n" + share),
+                       "m.yaml:6: rates.thread_share.threads = 4: must be above `threads` = 4, which the rates were measured with"));
+  EXPECT_TRUE(file_has(refusal("name: a\n" + share), "m.yaml:4: rates.thread_share is for a host whose `cores` ranks share"));
+  EXPECT_TRUE(file_has(refusal("name: a\ncores: 4\nrates:\n  thread_share:\n    others: {value: 0.9, source: s, date: d}\n"),
+                       "rates.thread_share.threads = 0: must be above `threads` = 1"));
+  EXPECT_TRUE(file_has(refusal("name: a\ncores: 4\nrates:\n  thread_share:\n    threads: 4\n    others: {value: 0, source: s, date: d}\n"),
+                       "rates.thread_share.others.value = 0"));
+}
+
 TEST(MachineFile, RefusesWhatIsNoMachine) {
   EXPECT_TRUE(file_has(refusal("- a\n- b\n"), "must hold `key: value` lines"));
   EXPECT_TRUE(file_has(refusal("name: [\n"), "is not valid YAML"));
@@ -139,6 +154,8 @@ TEST(MachineFile, WrittenFilesReadBackTheSame) {
   m.rates.fp8_share.set(0.6, "a test", "2026-11");
   m.rates.attention.push_back({true, DType::f32, 8, 16, 64, 7e9});
   m.rates.memory_ops.push_back({OpKind::adamw, DType::bf16, 12345, 6.7e8});
+  m.rates.thread_share.threads = 2;
+  m.rates.thread_share.attention.set(0.875, "steps", "2026-11");
   Carbon c{.region = "north"};
   c.grams_per_kwh.set(28, "operator", "2025");
   m.carbon.push_back(c);

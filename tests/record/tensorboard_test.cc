@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "support/event_file.h"
+#include "support/temp_dir.h"
 
 namespace hlat {
 namespace {
@@ -76,6 +77,28 @@ TEST(EventWriter, WritesWhatAnIndependentReaderReads) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 2);
   EXPECT_EQ(read_records(first).size(), 3u);
   fs::remove_all(folder);
+}
+
+// As tf.summary.text writes it: DT_STRING, no dimensions, for the plugin "text".
+TEST(EventWriter, AnAlarmIsAScalarAndAText) {
+  const test::TempDir dir;
+  EventWriter writer(dir.path(), 1700000000);
+  writer.write(ToldAlarm{.step = 40, .rule = "leak", .value = 0.25, .evidence = "the loss is too good"}, 1700000001);
+  const auto records = read_records(fs::directory_iterator(dir.path())->path());
+  ASSERT_EQ(records.size(), 2u);
+  const auto event = parse(records[1]);
+  EXPECT_EQ(only_field(event, 2).number, 40u);
+  const auto summary = parse(only_field(event, 5).bytes);
+  ASSERT_EQ(summary.count(1), 2u);
+  const auto number = parse(summary.begin()->second.bytes), text = parse(std::next(summary.begin())->second.bytes);
+  EXPECT_EQ(only_field(number, 1).bytes, "alarm/leak");
+  EXPECT_EQ(std::bit_cast<float>(static_cast<uint32_t>(only_field(number, 2).number)), 0.25F);
+  EXPECT_EQ(only_field(text, 1).bytes, "alarm/leak/evidence");
+  EXPECT_EQ(only_field(parse(only_field(parse(only_field(text, 9).bytes), 1).bytes), 1).bytes, "text");
+  const auto tensor = parse(only_field(text, 8).bytes);
+  EXPECT_EQ(only_field(tensor, 1).number, 7u);
+  EXPECT_EQ(only_field(tensor, 2).bytes, "");
+  EXPECT_EQ(only_field(tensor, 8).bytes, "the loss is too good");
 }
 
 TEST(EventWriter, ErrorNamesTheFolder) {

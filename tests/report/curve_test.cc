@@ -75,19 +75,21 @@ TEST(Smoothed, FollowsTheCurveWithoutItsNoiseAndGaps) {
   for (const double v : flat.value) EXPECT_DOUBLE_EQ(v, 5);
 }
 
+TEST(Smoothed, ASpikeDoesNotMoveIt) {
+  Curve c;
+  for (int64_t s = 1; s <= 200; ++s) c.add(s, s == 100 || s == 101 ? 50 : 3);
+  for (const double v : smoothed(c, 5).value) EXPECT_DOUBLE_EQ(v, 3);
+}
+
 TEST(StretchMeans, AreMeansOfFiniteValues) {
   const Curve m = stretch_means({.step = {1, 2, 3, 4, 5}, .value = {1, 3, NAN, 5, 7}}, 2);
   EXPECT_EQ(m.step, (std::vector<int64_t>{2, 5}));
   EXPECT_EQ(m.value, (std::vector<double>{2, 6}));
 }
 
-TEST(Curve, LastMiddleAndCut) {
-  Curve c{.step = {1, 2, 3, 4}, .value = {4, 1, 3, NAN}};
-  EXPECT_EQ(last_finite(c), 3);
-  EXPECT_EQ(middle_finite(c), 3);
+TEST(LastFinite, IsTheLastThatIsKnown) {
+  EXPECT_EQ(last_finite({.step = {1, 2, 3, 4}, .value = {4, 1, 3, NAN}}), 3);
   EXPECT_TRUE(std::isnan(last_finite({})));
-  c.cut_from(3);
-  EXPECT_EQ(c.step, (std::vector<int64_t>{1, 2}));
 }
 
 }  // namespace

@@ -70,6 +70,17 @@ TEST(ReportPage, ListsKeepTheirLargestValues) {
   EXPECT_TRUE(data["rows"][8][2].is_null()) << "not finite";
 }
 
+TEST(ReportPage, TheSplitOfAStepIsThereWhereLinesLackAPart) {
+  ReportRun run = run_of(4, "a");
+  run.steps.curves["step_s"] = {.step = {1, 2, 3, 4}, .value = {4, 4, 4, 4}};
+  run.steps.curves["data_wait_s"] = {.step = {1, 2, 3, 4}, .value = {1, 1, 1, 1}};
+  run.steps.curves["comm_wait_s"] = {.step = {2, 4}, .value = {2, 3}};
+  const auto split = report_data({run}, {})["runs"][0]["split"];
+  ASSERT_TRUE(split.is_object());
+  EXPECT_EQ(split["comm"], (std::vector<double>{0, 2, 0, 3}));
+  EXPECT_EQ(split["rest"], (std::vector<double>{3, 1, 3, 0}));
+}
+
 TEST(ReportPage, WritesOverReportsOnly) {
   const test::TempDir dir;
   const std::string page = std::string(kPageMark) + "x";

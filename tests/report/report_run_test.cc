@@ -1,9 +1,10 @@
-// Run folders as a report reads them: records under way, damaged, repeated or missing.
+// Run folders as a report reads them: some under way, empty, given twice or damaged.
 #include "report/report_run.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
 #include "base/error.h"
 #include "report/runs_table.h"
@@ -14,56 +15,30 @@
 namespace hlat {
 namespace {
 
-TEST(ReadCurves, CutLinesNotFiniteValuesAndOtherLines) {
-  const test::TempDir dir;
-  const RunCurves c = read_curves(dir.write("metrics.jsonl",
-                                            R"({"step":1,"tokens":10,"loss":3.5,"step_s":1}
-{"step":2,"tokens":20,"loss":null,"not_finite":{"loss":"nan"},"step_s":1}
-garbage
-{"step":3,"tokens":30,"loss":3.25,"step_s":1,"monitors":{"grad_norm":[1,null,3],"drift":0.5,"source_loss":{"web":2}}}
-{"step":4,"tokens":40,"loss":3.)"));
-  EXPECT_EQ(c.step, (std::vector<int64_t>{1, 2, 3})) << "the line that is being written is not there yet";
-  EXPECT_EQ(c.tokens.back(), 30);
-  EXPECT_EQ(c.damaged, 1);
-  ASSERT_EQ(c.curve("loss").size(), 3u);
-  EXPECT_TRUE(std::isnan(c.curve("loss").value[1]));
-  EXPECT_EQ(c.curve("monitors/drift").value, std::vector<double>{0.5});
-  EXPECT_EQ(c.curve("monitors/source_loss/web").value, std::vector<double>{2});
-  ASSERT_EQ(c.lists.at("grad_norm").values.size(), 1u);
-  EXPECT_TRUE(std::isnan(c.lists.at("grad_norm").values[0][1]));
-  EXPECT_EQ(c.curve("no such curve").size(), 0u);
-  EXPECT_TRUE(read_curves(dir.path("none.jsonl")).step.empty());
-}
-
-TEST(ReadCurves, TheLastWritingOfAStepCounts) {
-  const test::TempDir dir;
-  std::string text;
-  for (const auto& [step, loss] : {std::pair(1, 9), {2, 8}, {3, 7}, {4, 6}, {3, 5}})
-    text += fmt::format("{{\"step\":{},\"tokens\":{},\"loss\":{}}}\n", step, step, loss);
-  const RunCurves c = read_curves(dir.write("metrics.jsonl", text));
-  EXPECT_EQ(c.step, (std::vector<int64_t>{1, 2, 3}));
-  EXPECT_EQ(c.curve("loss").value, (std::vector<double>{9, 8, 5}));
-}
-
 TEST(ReportFolders, AreRunsOrHoldThem) {
   const test::TempDir dir;
   for (const char* name : {"runs/a", "runs/b", "empty"}) std::filesystem::create_directories(dir.path(name));
   dir.write("runs/a/metrics.jsonl", "{\"step\":1,\"tokens\":1,\"loss\":2}\n");
   dir.write("runs/b/events.jsonl", "");
   dir.write("file", "");
-  EXPECT_EQ(report_folders({dir.path("runs"), dir.path("runs/a")}).size(), 2u) << "each once";
+  EXPECT_EQ(report_folders({dir.path("runs"), dir.path("runs/a"), dir.path("runs/a/"), dir.path("runs/../runs/a")}).size(), 2u)
+      << "each once";
   EXPECT_NE(message_of([&] { report_folders({dir.path("empty")}); }).find("is no run folder and holds none"), std::string::npos);
   EXPECT_NE(message_of([&] { report_folders({dir.path("file")}); }).find("is a file"), std::string::npos);
   EXPECT_NE(message_of([&] { report_folders({dir.path("nowhere")}); }).find("there is no folder"), std::string::npos);
   EXPECT_NE(message_of([&] { read_report_runs({dir.path("runs/b")}); }).find("has no metrics yet"), std::string::npos);
   EXPECT_THROW(read_report_runs({dir.path("runs/b")}), UsageError);
   EXPECT_EQ(read_report_runs({dir.path("runs/b")}, true).size(), 1u);
+  const std::vector<ReportRun> begun = read_report_runs({dir.path("runs/b"), dir.path("runs/a")});
+  ASSERT_EQ(begun.size(), 1u) << "one that has not begun does not keep the others from their report";
+  EXPECT_EQ(begun[0].name, "a");
 }
 
 TEST(ReportFolders, ShortNamesTellThemApart) {
   EXPECT_EQ(short_names({"runs/a", "runs/b/"}), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(short_names({"x/run", "y/run", "z"}), (std::vector<std::string>{"x/run", "y/run", "z"}));
-  EXPECT_EQ(short_names({"."}), std::vector<std::string>{"."});
+  const std::filesystem::path here = std::filesystem::current_path();
+  EXPECT_EQ(short_names({".", "x/.."}), (std::vector<std::string>{here.filename().string(), here.filename().string()}));
 }
 
 TEST(ReportRuns, ReadLossesAlarmsMixtureAndRow) {
@@ -98,6 +73,20 @@ TEST(ReportRuns, ReadLossesAlarmsMixtureAndRow) {
   EXPECT_EQ(row.alarms, 1);
   EXPECT_TRUE(row_json(row)["steps"].is_null());
   EXPECT_NE(rows_text({row}).find("2.0000"), std::string::npos);
+}
+
+TEST(RunsTable, FitsNarrowTerminals) {
+  const RunRow row{.name = "a-run-of-the-study", .folder = "x", .state = "finished", .step = 100, .steps = 100, .tokens = 5000};
+  EXPECT_EQ(rows_text({row, row, row}), rows_text({row, row, row}, 200));
+  const std::string narrow = rows_text({row, row, row}, 60);
+  std::istringstream lines(narrow);
+  size_t names = 0;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 60u) << line;
+    names += line.starts_with("run ");
+  }
+  EXPECT_EQ(names, 2u) << "two runs beside each other, then the third: " << narrow;
+  EXPECT_NE(rows_text({row}, 10).find("a-run-of-the-study"), std::string::npos) << "at least one";
 }
 
 // The second attempt went back behind step 2: its steps follow its own ready.

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <sstream>
+#include <stdexcept>
 
 #include "report/serve.h"
 #include "report/text_plot.h"
@@ -66,9 +67,19 @@ TEST(HttpReply, GetOnlyFromThisHostOnly) {
   EXPECT_TRUE(ask("POST / HTTP/1.1\r\nHost: localhost:80\r\n\r\n").starts_with("HTTP/1.1 405"));
   EXPECT_TRUE(ask("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").starts_with("HTTP/1.1 403"));
   EXPECT_TRUE(ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 403"));
+  EXPECT_TRUE(http_reply("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 81, answer).starts_with("HTTP/1.1 403"));
+  EXPECT_TRUE(ask("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 200")) << "browsers leave port 80 out";
   for (const char* bad :
        {"", "GET", "\r\n\r\n", "GET / FTP/1\r\n\r\n", "GET  HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: localhost:80\r\n"})
     EXPECT_TRUE(ask(bad).starts_with("HTTP/1.1 400")) << bad;
+}
+
+// A run that is restarted cuts the files that a server is reading.
+TEST(HttpReply, WhatCannotBeReadNowIsToldAndDoesNotEndTheServer) {
+  const ServeAnswer answer = [](const std::string&) -> Served { throw std::runtime_error("cannot read metrics.jsonl"); };
+  const std::string reply = http_reply("GET / HTTP/1.1\r\nHost: localhost:80\r\n\r\n", 80, answer);
+  EXPECT_TRUE(reply.starts_with("HTTP/1.1 500 ")) << reply;
+  EXPECT_TRUE(reply.ends_with("cannot read metrics.jsonl\n")) << reply;
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ TEST(Neighbours, AreTheRanksOfOneHost) {
     const Neighbours n = find_local_ranks(world, even ? "even" : "odd", "");
     EXPECT_EQ(n.ranks, even ? (std::vector{0, 2, 4}) : (std::vector{1, 3}));
     EXPECT_EQ(n.local_rank, world.rank() / 2);
+    EXPECT_EQ(n.cores, CPU_COUNT(&set));
     EXPECT_EQ(n.threads, std::max(1, CPU_COUNT(&set) / static_cast<int>(n.ranks.size())));
     EXPECT_EQ(n.advice, "");
   });

@@ -11,6 +11,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "support/layout_run.h"
 #include "support/message_of.h"
+#include "support/precision_rows.h"
 #include "support/temp_dir.h"
 #include "support/thread_comm.h"
 
@@ -91,6 +92,31 @@ Config large_model() {
   c.train.precision = PrecisionKind::mixed;
   c.parallel.dp = 1;
   return c;
+}
+
+// Rows of precision outside the presets, on ranks that add up and share.
+TEST(SelfCheck, EveryPrecisionRowIsWell) {
+  for (const PrecisionChoice& row : plain_rows()) {
+    Config c = Layout{.tp = 2, .dp = 2}.config();
+    c.model.init_std = 0.02;
+    row.apply(c);
+    const SelfCheckReport report = check_model_of(c, kWithoutData);
+    EXPECT_TRUE(report.well()) << row.words() << "\n" << report.text();
+    EXPECT_NE(report.model.find(row.words()), std::string::npos) << report.model;
+  }
+}
+
+// Weights that come apart are what was asked for.
+TEST(SelfCheck, RanksThatDrawNoiseOfTheirOwnAreWell) {
+  for (const bool zero1 : {false, true}) {
+    Config c = Layout{.tp = 2, .dp = 2, .zero1 = zero1}.config();
+    c.model.init_std = 0.02;
+    hlat_7b_row().apply(c);
+    c.precision.keyed_noise = false;
+    const SelfCheckReport report = check_model_of(c, kWithoutData);
+    EXPECT_TRUE(report.well()) << report.text();
+    EXPECT_NE(report.text().find("keyed_noise = false"), std::string::npos) << report.text();
+  }
 }
 
 TEST(SelfCheck, AShrunkCopyOfALargeModelIsWell) {
@@ -174,6 +200,14 @@ TEST(SelfCheck, AFaultOfALaterStepOrOfAnotherKindDoesNotComeAbout) {
   Config c = Layout{.dp = 2}.config();
   c.fault.inject = "leak step=50; kill rank=0 step=1; nan rank=1 step=1";
   EXPECT_TRUE(check_model_of(c, {"leak", "gradients"}).well());
+}
+
+TEST(SelfCheck, NumbersThatAreNotFiniteFailTheChecksThatMeetThem) {
+  Config c = Layout{.dp = 2}.config();
+  c.model.init_std = 1e30;
+  const SelfCheckReport report = check_model_of(c, {"loss", "updates", "replicas"});
+  EXPECT_EQ(failed_in(report), (std::vector<std::string>{"loss", "updates", "replicas"})) << report.text();
+  EXPECT_NE(report.text().find("at step 1 a gradient is not finite"), std::string::npos) << report.text();
 }
 
 TEST(SelfCheck, WhatCannotBeIsBadInput) {

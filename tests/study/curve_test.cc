@@ -26,10 +26,7 @@ std::vector<double> falling(size_t steps, double noise, uint64_t seed = 1) {
 
 std::optional<size_t> diverged(const std::vector<double>& losses) { return divergence(losses, std::vector<double>(losses.size(), 1.0)); }
 
-TEST(Curve, MediansAndFinalValues) {
-  EXPECT_EQ(curve_median({3, 1, 2}), 2);
-  EXPECT_EQ(curve_median({4, 1, 2, 3}), 2.5);
-  EXPECT_TRUE(std::isnan(curve_median({})));
+TEST(Curve, FinalValues) {
   std::vector<double> values(10'000, 5.0);
   for (size_t i = 9'900; i < values.size(); ++i) values[i] = 2;
   EXPECT_EQ(final_value(values), 2) << "5 % would be 500, the most is 100";
@@ -145,14 +142,16 @@ TEST(Curve, IsReadFromMetrics) {
   EXPECT_TRUE(read_curve(dir.path("none")).step.empty());
 }
 
-TEST(Curve, AlarmsAreCountedByRule) {
+TEST(Curve, TheLastWritingOfAStepCounts) {
   const TempDir dir;
-  const std::string file =
-      dir.write("events.jsonl",
-                "{\"kind\":\"start\",\"step\":0}\n{\"kind\":\"alarm\",\"rule\":\"growth\",\"step\":7}\n"
-                "{\"event\":\"alarm\",\"rule\":\"leak\",\"step\":9}\n{\"kind\":\"alarm\",\"rule\":\"growth\",\"step\":8}\n"
-                "{\"kind\":\"alarm\",\"rule\":\"growth\",\"step\":7}\n");
-  EXPECT_EQ(read_alarms(file), (std::map<std::string, int64_t>{{"growth", 2}, {"leak", 1}}));
+  std::string text;
+  for (const auto& [step, loss] : {std::pair(1, 9), {2, 8}, {3, 7}, {2, 5}})
+    text += "{\"step\":" + std::to_string(step) + ",\"tokens\":" + std::to_string(10 * step) + ",\"loss\":" + std::to_string(loss) +
+            ",\"grad_norm\":1}\n";
+  const RunCurve c = read_curve(dir.write("metrics.jsonl", text));
+  EXPECT_EQ(c.step, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(c.tokens, (std::vector<int64_t>{10, 20}));
+  EXPECT_EQ(c.loss, (std::vector<double>{9, 5}));
 }
 
 }  // namespace

@@ -112,6 +112,54 @@ TEST_F(StudyResult, NoiseAgainstTheBaselineLeavesOutWhatBothHave) {
   EXPECT_GT(row(all, "lr=2e-3").figures.at("noise").mean, 0.1);
 }
 
+TEST_F(StudyResult, NoiseAgainstABaselineThatIsNotOverIsLeftOut) {
+  make("seed=1+lr=1e-3", 3.0, 130), make("seed=1+lr=2e-3", 3.0);
+  EXPECT_FALSE(row(read_results(study_, runs_), "lr=2e-3").figures.contains("noise_vs_base"));
+}
+
+TEST_F(StudyResult, AlarmsAreThoseOfTheRunThatTheFolderHasNow) {
+  make("seed=1+lr=1e-3", 3.0);
+  std::ofstream events(fs::path(named("seed=1+lr=1e-3").config.run.dir) / "events.jsonl");
+  const auto tell = [&](int second, const std::string& rest) {
+    events << "{\"time\":\"2026-11-16T04:45:" << second << ".000Z\"," << rest << "}\n";
+  };
+  tell(10, R"("kind":"start","step":0,"reason":"started")");
+  tell(11, R"("kind":"alarm","rule":"leak","step":9)");
+  tell(12, R"("kind":"end","step":9,"reason":"r","exit_code":130)");
+  tell(20, R"("kind":"start","step":0,"reason":"started")");  // anew
+  tell(21, R"("kind":"alarm","rule":"growth","step":7)");
+  tell(22, R"("kind":"alarm","rule":"growth","step":8)");
+  tell(23, R"("kind":"start","step":5,"reason":"resumed")");
+  tell(24, R"("kind":"alarm","rule":"growth","step":7)");
+  tell(25, R"("kind":"end","step":100,"reason":"r","exit_code":0)");
+  events.close();
+  EXPECT_EQ(row(read_results(study_, runs_), "lr=1e-3").alarms, (std::map<std::string, int64_t>{{"growth", 2}}));
+}
+
+// Records of a run that has just begun, and odd ones.
+TEST_F(StudyResult, CurvesOfFewStepsAreDrawnAndOddRecordsDoNoHarm) {
+  make("seed=1+lr=1e-3", 3.0, 0, 1000);
+  const fs::path metrics = fs::path(named("seed=1+lr=1e-3").config.run.dir) / "metrics.jsonl";
+  const auto points = [&] {
+    const std::string svg = loss_svg(read_results(study_, runs_));
+    const size_t line = svg.find("<polyline points=\"");
+    return line == std::string::npos ? std::string() : svg.substr(line, svg.find('/', line) - line);
+  };
+  std::ofstream(metrics) << R"({"step":1,"tokens":8,"loss":5,"grad_norm":1})"
+                         << "\n"
+                         << R"({"step":2,"tokens":16,"loss":4,"grad_norm":1})"
+                         << "\n";
+  EXPECT_NE(points(), "") << loss_svg(read_results(study_, runs_));
+  std::ofstream(metrics) << R"({"step":1,"tokens":900,"loss":5,"grad_norm":1})"
+                         << "\n"
+                         << R"({"step":2,"tokens":-50,"loss":4,"grad_norm":1})"
+                         << "\n"
+                         << R"({"step":3,"tokens":9,"loss":4,"grad_norm":1,"step_s":2})"
+                         << "\n";
+  EXPECT_NE(points(), "");
+  EXPECT_EQ(row(read_results(study_, runs_), "lr=1e-3").figures.at("step_s").mean, 2) << "of the steps that tell it";
+}
+
 TEST_F(StudyResult, TheTableHasTheColumnsThatAreAskedFor) {
   make("seed=1+lr=1e-3", 3.0);
   const StudyResults all = read_results(study_, runs_);

@@ -31,7 +31,7 @@ class StudyRunning : public testing::Test {
     }
     bool running() override {
       if (over) return false;
-      if (test->time < until && !asked) return true;
+      if (test->time < until && (!asked || test->hangs) && !ended) return true;
       over = true;
       --test->live;
       test->record(run, asked ? 130 : code);
@@ -39,12 +39,12 @@ class StudyRunning : public testing::Test {
     }
     int status() override { return code; }
     void ask_to_end() override { asked = true; }
-    void end() override { asked = true; }
+    void end() override { asked = ended = true; }
     StudyRunning* test;
     const PlannedRun& run;
     int code;
     double until;
-    bool asked = false, over = false;
+    bool asked = false, ended = false, over = false;
   };
 
   PlannedRun plan(const std::string& name) const {
@@ -76,7 +76,7 @@ class StudyRunning : public testing::Test {
       if (on_pause) on_pause();
     };
     world.asked = [&] { return signal_at > 0 && time >= signal_at ? SIGINT : 0; };
-    world.asked_twice = [] { return false; };
+    world.asked_twice = [&] { return signal_at > 0 && time >= signal_at + 2; };
     world.say = [&](const std::string& text) { said += text + "\n"; };
     world.show = [](const std::vector<RunShown>&, const std::string&) {};
     return run_study(runs, options, world);
@@ -89,6 +89,7 @@ class StudyRunning : public testing::Test {
   double time = 0, signal_at = 0;
   std::function<void()> on_pause;
   int live = 0, most_live = 0;
+  bool hangs = false;  // runs that are asked to end do not
 };
 
 using Names = std::vector<std::string>;
@@ -149,6 +150,15 @@ TEST_F(StudyRunning, ALimitStartsNothingMoreAndAStopEndsRuns) {
   EXPECT_EQ(stopped.signal, 0);
 }
 
+// Saves can hang: who waits for them can still end the study.
+TEST_F(StudyRunning, SignalsAreHeardWhenTheTimeIsOver) {
+  hangs = true;
+  signal_at = 6;
+  const StudyEnd end = run({plan("a")}, {.stop_s = 3});
+  EXPECT_EQ(end.signal, SIGINT);
+  EXPECT_LT(time, 10) << "the second one ends the run, which would have gone on until then";
+}
+
 TEST_F(StudyRunning, ARunOfAnotherProcessIsWaitedForAndNotForEver) {
   const std::vector<PlannedRun> runs = {plan("held"), plan("b")};
   fs::create_directories(runs[0].config.run.dir);
@@ -181,6 +191,17 @@ TEST_F(StudyRunning, AFolderOfAnotherConfigIsRefusedOrSetAside) {
   EXPECT_TRUE(started.empty());
   run(runs, {.fresh = true});
   EXPECT_EQ(started, Names{"a fresh"});
+}
+
+TEST(StudyContradictions, WhatTheStartOfARunFindsOutIsNone) {
+  Config planned;
+  planned.train.micro_batch = 0, planned.model.vocab = 0, planned.parallel.dp = 0, planned.train.steps = 0;  // auto
+  Config recorded = planned;
+  recorded.train.micro_batch = 4, recorded.model.vocab = 640, recorded.parallel.dp = 2, recorded.train.steps = 10;
+  EXPECT_TRUE(contradictions(recorded, planned).empty());
+  planned.train.micro_batch = 2;
+  ASSERT_EQ(contradictions(recorded, planned).size(), 1u);
+  EXPECT_EQ(contradictions(recorded, planned)[0].key, "train.micro_batch");
 }
 
 TEST(StudyView, RedrawsOnATerminalAndPrintsLinesInAPipe) {

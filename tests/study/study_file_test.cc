@@ -184,6 +184,7 @@ TEST_F(StudyFile, NamesChooseRunsRowsAndPoints) {
   EXPECT_EQ(count({"full+seed=1"}), 1u);
   EXPECT_EQ(count({"sr"}), 3u);
   EXPECT_EQ(count({"seed=1", "sr+seed=2"}), 3u);
+  EXPECT_EQ(count({"2"}), 2u) << "the value of a point";
   EXPECT_TRUE(has(message_of([&] { count({"sr+seed=4"}); }), "did you mean sr+seed="));
 }
 

@@ -75,7 +75,9 @@ std::string Layout::name() const {
 }
 
 LayoutRows::LayoutRows(const Config& c, const Mesh& mesh)
-    : vocab_(c.model.vocab), first_(part_of(c.train.global_batch, mesh.coord().dp, mesh.shape().dp).begin) {}
+    : vocab_(c.model.vocab),
+      first_(part_of(c.train.global_batch, mesh.coord().dp, mesh.shape().dp).begin),
+      sources_(std::max<int64_t>(1, static_cast<int64_t>(c.data.sources.size()))) {}
 
 void LayoutRows::read(int64_t first, Batch& b) {
   for (int64_t r = 0; r < b.rows; ++r) {

@@ -54,10 +54,11 @@ class LayoutRows : public BatchSource {
  public:
   LayoutRows(const Config& config, const Mesh& mesh);
   void read(int64_t first, Batch& batch) override;
+  int32_t source_of(int64_t, int64_t row) const override { return static_cast<int32_t>((first_ + row) % sources_); }  // in turn
   int64_t step = 1;
 
  private:
-  int64_t vocab_, first_;
+  int64_t vocab_, first_, sources_;
 };
 
 // Called on every rank after each step, for tests that plant faults.

@@ -57,10 +57,12 @@ class RealRun {
     return step(number, rows_);
   }
   StepResult step(int64_t number, BatchSource& rows) { return step_.run(number, executor().config().optim.lr, &rows); }
+  TrainStep& train() { return step_; }
   Executor& executor() { return model_.executor(); }
   Device& device() { return backend_->device(); }
   const RankPlan& plan() const { return assembly_.plan(); }
   PlacedModel& model() { return model_; }
+  TrainStep& train() { return step_; }
   void check_used() { plan().check_used(model_.high_water(), model_.mesh()); }
 
   // The bytes of all weights or gradients, one after the other.

@@ -36,8 +36,8 @@ struct TestDevice {
 };
 inline void PrintTo(const TestDevice& device, std::ostream* out) { *out << device.name; }  // for GoogleTest
 
-inline TestDevice cpu_device(const std::string& isa = "auto") {
-  return {"cpu_" + isa, [isa] { return std::make_unique<CpuBackend>(CpuOptions{.threads = 2, .isa = isa}); }};
+inline TestDevice cpu_device(const std::string& isa = "auto", int threads = 2) {
+  return {"cpu_" + isa, [=] { return std::make_unique<CpuBackend>(CpuOptions{.threads = threads, .isa = isa}); }};
 }
 
 inline std::vector<TestDevice> test_devices() {

@@ -8,6 +8,7 @@
 
 #include "ops/download.h"
 #include "support/layout_run.h"
+#include "support/precision_rows.h"
 #include "support/real_run.h"
 #include "support/ref_run.h"
 #include "train/model_parts.h"
@@ -26,6 +27,7 @@ Batch probe_batch(const Config& c) {
 LayoutResult run_monitored(Config c) {
   c.monitor.every = 1;
   c.monitor.positions = 4;
+  c.data.sources = {{.name = "web", .path = "a"}, {.name = "code", .path = "b"}, {.name = "books", .path = "c"}};
   LayoutResult result;
   std::mutex mutex;
   Monitors probed;
@@ -65,10 +67,18 @@ TEST_P(MonitorsOn, AreThoseOfOneRank) {
     expect_lists("max_lse", y.max_lse, x.max_lse, 1e-3);
     expect_lists("max_logit", y.max_logit, x.max_logit, 1e-2);
     expect_lists("position_loss", y.position_loss, x.position_loss, 1e-5);
+    ASSERT_EQ(x.source_loss.size(), 3u);
+    ASSERT_EQ(y.source_loss.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(y.source_loss[i].first, x.source_loss[i].first);
+      EXPECT_NEAR(y.source_loss[i].second, x.source_loss[i].second, 1e-5 * x.source_loss[i].second);
+    }
     EXPECT_NEAR(y.moment1_max, x.moment1_max, 1e-3 * x.moment1_max);
     EXPECT_NEAR(y.moment2_max, x.moment2_max, 1e-3 * x.moment2_max);
     EXPECT_GT(y.moment2_min, 0);
     EXPECT_EQ(y.repetition, x.repetition);
+    EXPECT_EQ(y.repeated_rows, 0);
+    EXPECT_EQ(y.update_error, 0);
     EXPECT_NEAR(y.copy_baseline, x.copy_baseline, 1e-12);
     // Parts add up to the whole.
     const double squares = std::inner_product(y.grad_norm.begin(), y.grad_norm.end(), y.grad_norm.begin(), 0.0);
@@ -91,23 +101,31 @@ INSTANTIATE_TEST_SUITE_P(Layouts, MonitorsOn,
                                            Layout{.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true, .tied = true}),
                          [](const auto& p) { return p.param.name(); });
 
+// Steps, and a probe after the last.
 TEST(Monitors, LeaveNoTraceInTraining) {
-  for (const PrecisionKind precision :
-       {PrecisionKind::fp32, PrecisionKind::mixed, PrecisionKind::mixed_sr, PrecisionKind::bf16_sr, PrecisionKind::bf16}) {
-    Config with = tiny_config(), without = tiny_config();
-    with.train.precision = without.train.precision = precision;
+  std::vector<PrecisionChoice> rows = preset_rows();
+  rows.push_back(hlat_7b_row());
+  for (const PrecisionChoice& precision : rows) {
+    Config with = tiny_config();
+    precision.apply(with);
     with.monitor.every = 3;
+    Config without = with;
     without.monitor.every = 0;
     RealRun a(with), b(without);
-    for (int64_t step = 1; step <= 12; ++step) {
+    const Batch batch = probe_batch(with);
+    for (int64_t step = 1; step <= 7; ++step) {
       const StepResult x = a.step(step), y = b.step(step);
       EXPECT_EQ(x.loss, y.loss);
       EXPECT_EQ(x.grad_norm, y.grad_norm);
       EXPECT_EQ(x.param_norm, y.param_norm);
       EXPECT_EQ(x.monitors.has_value(), step % 3 == 0);
       EXPECT_FALSE(y.monitors);
+      if (step % 6 != 0) continue;
+      Monitors m;
+      a.train().probe().run(&batch, m);
+      EXPECT_EQ(*m.leak, 0) << precision.words();
     }
-    EXPECT_EQ(a.weight_bytes(), b.weight_bytes()) << name_of(precision);
+    EXPECT_EQ(a.weight_bytes(), b.weight_bytes()) << precision.words();
     a.check_used();
   }
 }
@@ -200,6 +218,14 @@ TEST(Monitors, TheProbeSeesALeakOfOneToken) {
   EXPECT_EQ(leak_of<RefOps>(1), 0);
   EXPECT_GT(leak_of<LeakingOps>(1), 0);
   EXPECT_GT(leak_of<LeakingOps>(3), 0);
+}
+
+TEST(Monitors, RowsOfOneTokenHaveNoLaterOneThatCouldLeak) {
+  Config c = Layout{}.config();
+  c.train.seq_len = 1;
+  const LayoutResult result = run_monitored(c);
+  EXPECT_FALSE(result.steps.back().monitors->leak);
+  EXPECT_TRUE(std::isfinite(*result.steps.back().monitors->probe_loss));
 }
 
 TEST(Monitors, TheProbeIsRare) {

@@ -31,25 +31,35 @@ function place(run, step) {
   return to[low] + ((to[high] - to[low]) * (step - from[low])) / (from[high] - from[low]);
 }
 
+const lastStep = (run) => run.axis.step[run.axis.step.length - 1] || 0;
+
 // Ends of the axis over all runs that are shown.
 function extent(runs) {
   let high = 0;
-  for (const run of runs) if (run.axis.step.length) high = Math.max(high, place(run, run.axis.step[run.axis.step.length - 1]));
+  for (const run of runs) if (run.axis.step.length) high = Math.max(high, place(run, lastStep(run)));
   return [0, high || 1];
 }
 const inView = (runs) => view.zoom || extent(runs);
 
-// [steps, values] of a run as points on the axis, in ascending order.
-function points(run, curve) {
-  const xs = [], ys = [];
-  for (let i = 0; i < curve[0].length; i++) {
-    const x = place(run, curve[0][i]);
-    if (xs.length && x <= xs[xs.length - 1]) {  // two steps within one instant
-      if (curve[1][i] != null) ys[ys.length - 1] = curve[1][i];
-      continue;
-    }
-    xs.push(x);
-    ys.push(curve[1][i]);
-  }
+// Where no step was made for a time because the run was started again: behind which step, and when the next began.
+function restsOf(run) {
+  const out = [];
+  run.time.attempts.forEach((a, i) => {
+    if (i === 0 || a.ready == null) return;
+    while (out.length && out[out.length - 1].from >= a.from) out.pop();  // done again
+    out.push(a);
+  });
+  return out;
+}
+
+// [steps, values] of a run as points on the axis, in ascending order. Steps within one instant stand close beside each other: one of them
+// may be a spike. On the time axis a line has a gap where the run was started again, unless it is to be whole.
+function points(run, curve, whole) {
+  const xs = [], ys = [], close = 1e-7 * extent([run])[1], rests = view.mode === "time" && !whole ? restsOf(run) : [];
+  const add = (x, y) => { xs.push(xs.length ? Math.max(x, xs[xs.length - 1] + close) : x); ys.push(y); };
+  curve[0].forEach((step, i) => {
+    for (; rests.length && step > rests[0].from; rests.shift()) if (xs.length) add(rests[0].ready, null);
+    add(place(run, step), curve[1][i]);
+  });
   return [xs, ys];
 }

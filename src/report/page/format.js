@@ -21,6 +21,7 @@ function number(v) {
   return String(+v.toPrecision(5));
 }
 
+const four = (v) => (v == null ? "" : v.toFixed(4));  // digits behind the point, as losses in a column have them
 const percent = (v) => (v == null ? "" : (100 * v).toFixed(1) + "%");
 const whole = (v) => (v == null ? "" : Math.round(v).toLocaleString("en-US"));
 

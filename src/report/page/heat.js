@@ -7,11 +7,11 @@ function rampColor(share) {
   return `rgb(${RAMP[k].map((v, i) => Math.round(v + f * (RAMP[k + 1][i] - v))).join(",")})`;
 }
 
-// Colours by value, or by its logarithm where values span a hundredfold.
+// Colours by value, or by its logarithm where values span more than tenfold.
 function heatScale(rows) {
   const all = rows.flat().filter((v) => v != null).sort((a, b) => a - b);
   const positive = all.filter((v) => v > 0);
-  const log = positive.length > 0 && all.length === positive.length && all[all.length - 1] > 100 * all[0];
+  const log = positive.length > 0 && all.length === positive.length && all[all.length - 1] > 10 * all[0];
   const low = all[0] ?? 0, high = all[all.length - 1] ?? 1, f = log ? Math.log : (v) => v;
   return { low, high, log, share: (v) => (f(high) > f(low) ? (f(v) - f(low)) / (f(high) - f(low)) : 0.5) };
 }
@@ -31,13 +31,14 @@ function paintHeat(canvas, map) {
   ctx.beginPath();
   ctx.rect(left, 4, w, h);
   ctx.clip();
+  const least = map.rows.length <= FEW_POINTS ? 6 : 1;  // pixels
   map.rows.forEach((row, i) => {
     const x0 = Math.floor(map.toX(map.edges[i])), x1 = Math.ceil(map.toX(map.edges[i + 1]));
     if (x1 < left || x0 > left + w) return;
     row.forEach((v, k) => {
       ctx.fillStyle = v == null ? "#ff2d55" : rampColor(map.scale.share(v));
       const top = Math.floor(4 + h - ((k + 1) * h) / map.parts), under = Math.ceil(4 + h - (k * h) / map.parts);
-      ctx.fillRect(x0, top, Math.max(1, x1 - x0), under - top);
+      ctx.fillRect(Math.min(x0, x1 - least), top, Math.max(least, x1 - x0), under - top);
     });
   });
   ctx.restore();

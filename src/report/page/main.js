@@ -27,14 +27,18 @@ function tableSection() {
   node.dataset.points = report.runs.length;
 }
 
+// Whether lists are open, by their order on the page.
+const openLists = () => [...document.querySelectorAll("main details")].map((d) => d.open);
+
 function render() {
-  const top = scrollY;
+  const top = scrollY, open = openLists();
   plots.length = 0;
   shown = report.runs.filter((r) => !view.hidden.has(r.index));
   document.getElementById("main").replaceChildren();
   document.getElementById("made").textContent = `${report.runs.length} run${report.runs.length === 1 ? "" : "s"}, ${report.made_at.slice(0, 19).replace("T", " ")} UTC, hlat ${report.version}`;
   bar();
   for (const part of [tableSection, lossSection, evaluationSection, speedSection, timeSection, monitorSection, dataSection, planSection]) part();
+  document.querySelectorAll("main details").forEach((d, i) => { d.open = open[i] || false; });
   scrollTo(0, top);
 }
 
@@ -48,7 +52,8 @@ async function renew() {
   try {
     const answer = await fetch("/data.json?since=" + encodeURIComponent(report.state || ""));
     if (answer.status === 200) take(await answer.json());
-    document.getElementById("problem").hidden = true;
+    if (answer.status === 500) complain("the runs cannot be read now: " + (await answer.text()));
+    else document.getElementById("problem").hidden = true;
   } catch (problem) {
     complain("hlat report --serve does not answer any more: this is what it said last");
   }

@@ -1,15 +1,18 @@
 // Curves on the shared axis, drawn by uPlot. A plot is a card with a title, keys, and a switch to a logarithmic scale.
 const plots = [];
 const PLOT_HEIGHT = 230;
+const FEW_POINTS = 8;  // of a line: they are drawn as such, and one alone can be seen
 const MARKS = { spike: "#d64545", non_finite: "#d64545", skip: "#e8792b", alarm: "#a11212", restart: "#8a94a6", stage: "#128c9e" };
 
 // What is marked on the loss of a run: steps whose loss was off, alarms, restarts, stages of the data.
 function marksOf(run) {
   const out = [];
-  for (const note of run.losses) out.push({ step: note.step, kind: note.kind, words: note.reason });
-  for (const alarm of run.alarms) out.push({ step: alarm.step, kind: "alarm", words: alarm.rule });
-  run.time.attempts.forEach((a, i) => { if (i > 0 && a.ready != null) out.push({ step: a.from, kind: "restart", words: "restart behind step " + a.from }); });
-  run.mixture.forEach((part, i) => { if (i > 0) out.push({ step: part.from_step, kind: "stage", words: "other weights of the data" }); });
+  for (const note of run.losses) out.push({ step: note.step, t: note.t, kind: note.kind, words: note.reason });
+  for (const alarm of run.alarms) out.push({ step: alarm.step, t: alarm.t, kind: "alarm", words: alarm.rule });
+  run.time.attempts.forEach((a, i) => { if (i > 0 && a.ready != null) out.push({ step: a.from, t: a.ready, kind: "restart", words: "restart behind step " + a.from }); });
+  run.mixture.forEach((part, i) => { if (i > 0 && part.from_step <= lastStep(run)) out.push({ step: part.from_step, kind: "stage", words: "other weights of the data" }); });
+  // A step that was done again has two times: that of the event, and that of the step which counts.
+  for (const mark of out) mark.x = view.mode === "time" && mark.t != null ? mark.t : place(run, mark.step);
   return out;
 }
 
@@ -52,7 +55,7 @@ function tickSpace(u) { return u.width > 500 ? 80 : 64; }
 function yRange(u, low, high) {
   if (low == null) return [0, 1];
   const still = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high));
-  if (still) return low === 0 ? [-1, 1] : [low - 0.5 * Math.abs(low), low + 0.5 * Math.abs(low)];
+  if (still) return low === 0 ? [0, 1] : [low - 0.5 * Math.abs(low), low + 0.5 * Math.abs(low)];
   return uPlot.rangeNum(low, high, 0.08, true);
 }
 
@@ -68,8 +71,8 @@ function uplotOptions(spec, width, log, range) {
       { ...axis, size: 58, space: 34, values: (u, ticks) => ticks.map((v) => (v == null ? "" : (spec.tick || text)(v))) },
     ],
     series: [{}, ...spec.lines.map((l) => ({
-      stroke: l.color, width: l.width || 1.5, alpha: l.alpha || 1, dash: l.dash, fill: l.fill, spanGaps: false,
-      paths: l.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined, points: { show: l.dots || false, size: 5 },
+      stroke: l.color, width: l.width || 1.5, alpha: l.alpha || 1, dash: l.dash, fill: l.fill, spanGaps: false, pxAlign: 0,
+      paths: l.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined, points: { show: l.dots || l.ys.length <= FEW_POINTS, size: 5 },
     }))],
     cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 }, bind: { dblclick: () => null }, sync: { key: "all", scales: ["x", null], filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } } },
     hooks: {

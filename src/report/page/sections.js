@@ -21,7 +21,7 @@ function card(grid, title, id, ...content) {
 // One line for each run that has the curve.
 function linesOf(key, more = {}) {
   return shown.filter((r) => r.curves[key]).map((r) => {
-    const [xs, ys] = points(r, r.curves[key]);
+    const [xs, ys] = points(r, r.curves[key], more.dots);
     return { name: r.row.name, key: shown.length > 1 ? r.row.name : null, color: r.color, xs, ys, ...more };
   });
 }
@@ -38,7 +38,7 @@ function lossSection() {
   if (shown.length === 1 && raw.length) raw[0].key = "loss";
   const floor = linesOf("floor", { width: 1, dash: [4, 4], color: "#8a94a6", key: "entropy of the data" });
   floor.forEach((l, i) => { l.name += " floor"; if (i) l.key = null; });
-  const marks = shown.flatMap((r) => marksOf(r).map((m) => ({ ...m, x: place(r, m.step), run: r.row.name })));
+  const marks = shown.flatMap((r) => marksOf(r).map((m) => ({ ...m, run: r.row.name })));
   if (raw.length) addPlot(grid, { id: "loss", title: "loss", unit: "nats per token", lines: [...raw, ...smooth, ...floor], marks, wide: true, height: 320 }, shown);
   curvePlot(grid, "grad_norm", "gradient norm", "before clipping", { log: "on", line: { width: 1 } });
   curvePlot(grid, "param_norm", "parameter norm", "", {});
@@ -63,11 +63,12 @@ function speedSection() {
   curvePlot(grid, "goodput", "goodput so far", "share of the wall time", { log: false, text: percent });
   const r = run(), split = r.split;
   if (!split) return;
-  const xs = split.step.map((s) => place(r, s)), sum = (...lists) => xs.map((x, i) => lists.reduce((n, l) => n + (l[i] || 0), 0));
+  const [xs, data] = points(r, [split.step, split.data]), comm = points(r, [split.step, split.comm])[1], rest = points(r, [split.step, split.rest])[1];
+  const sum = (...lists) => xs.map((x, i) => (lists[0][i] == null ? null : lists.reduce((n, l) => n + l[i], 0)));
   const line = (name, color, ys, real) => ({ name, key: name, color, fill: color, width: 0.5, xs, ys, real });
   addPlot(grid, { id: "split", title: "split of a step", unit: "mean time", log: false, aligned: true, text: duration, lines: [
-    line("computing", "#53b87c", sum(split.data, split.comm, split.rest), split.rest),
-    line("waiting for messages", "#2f6fed", sum(split.data, split.comm), split.comm), line("waiting for data", "#e8792b", split.data, split.data)] }, shown);
+    line("computing", "#53b87c", sum(data, comm, rest), rest),
+    line("waiting for messages", "#2f6fed", sum(data, comm), comm), line("waiting for data", "#e8792b", data, data)] }, shown);
 }
 
 function dataSection() {
@@ -97,7 +98,8 @@ const LISTS = [["grad_norm", "gradient norm", "by part of the model", partName],
   ["unchanged", "weights that the update left unchanged", "share, lost to rounding", partName], ["max_activation", "largest activation", "of what a block and the head get", (k, n) => (k === n - 1 ? "head" : blockName(k))],
   ["max_lse", "largest log-sum-exp of attention", "by block", blockName], ["max_logit", "largest attention logit", "of the probe row, by block", blockName], ["position_loss", "loss by position", "part of the sequence", (k, n) => `${Math.round((100 * k) / n)}%`]];
 const MONITORS = [["moment1_max", "largest first moment", ""], ["moment2_max", "largest second moment", "", { log: "on" }], ["moment2_min", "smallest second moment", "not 0", { log: "on" }], ["probe_loss", "loss on the probe", "nats per token"],
-  ["leak", "leak", "change of an earlier loss by later tokens"], ["drift", "drift", "largest difference between replicas"], ["repetition", "repetition", "share of tokens"], ["copy_baseline", "copy baseline", "nats per token"]];
+  ["leak", "leak", "change of an earlier loss by later tokens"], ["drift", "drift", "largest difference between replicas"], ["repetition", "repetition", "share of tokens"], ["copy_baseline", "copy baseline", "nats per token"],
+  ["repeated_rows", "repeated rows", "share of the batch"], ["update_error", "update error", "share, beyond rounding"]];
 
 function monitorSection() {
   const has = shown.some((r) => Object.keys(r.lists).length || Object.keys(r.curves).some((k) => k.startsWith("monitors/")));

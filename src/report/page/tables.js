@@ -1,7 +1,7 @@
 // Tables: the runs, which sort by a click, steps whose loss was off with their documents, alarms, events, ledger and memory plan.
 const RUN_COLUMNS = [
-  ["run", "name"], ["state", "state"], ["step", "step", whole], ["tokens", "tokens", count], ["loss", "loss", number], ["smooth", "smooth_loss", number],
-  ["val loss", "val_loss", number], ["tokens/s", "tokens_per_s", count], ["MFU", "mfu", percent], ["goodput", "goodput", percent],
+  ["run", "name"], ["state", "state"], ["step", "step", whole], ["tokens", "tokens", count], ["loss", "loss", four], ["smooth", "smooth_loss", four],
+  ["val loss", "val_loss", four], ["tokens/s", "tokens_per_s", count], ["MFU", "mfu", percent], ["goodput", "goodput", percent],
   ["restarts", "restarts", whole], ["spikes", "spikes", whole], ["alarms", "alarms", whole],
 ];
 const order = { key: null, up: true };
@@ -12,7 +12,7 @@ function sorted(runs) {
   return [...runs].sort((a, b) => {
     const [x, y] = [a.row[order.key], b.row[order.key]];
     if (missing(x) || missing(y)) return missing(x) - missing(y);  // what is not known stands last
-    const d = typeof x === "string" ? x.localeCompare(y) : x - y;
+    const d = typeof x === "string" ? x.localeCompare(y, "en", { numeric: true }) : x - y;
     return order.up ? d : -d;
   });
 }
@@ -47,13 +47,13 @@ const runCell = (run) => el("td", { class: "key" }, el("i", { style: "background
 function lossTable(runs) {
   return el("table", {}, el("tr", {}, ["run", "step", "what", "loss", "median before", "gradient norm", "documents of the batch"].map((t, i) => el("th", { class: [1, 3, 4, 5].includes(i) ? "n" : "" }, t))),
     runs.flatMap((run) => run.losses.map((n) => el("tr", {}, runCell(run), el("td", { class: "n" }, whole(n.step)), el("td", {}, n.reason || n.kind),
-      el("td", { class: "n" }, n.loss == null ? "not finite" : number(n.loss)), el("td", { class: "n" }, number(n.median)), el("td", { class: "n" }, number(n.grad_norm)), el("td", {}, documentList(n))))));
+      el("td", { class: "n" }, n.loss == null && n.kind !== "skip" ? "not finite" : number(n.loss)), el("td", { class: "n" }, number(n.median)), el("td", { class: "n" }, n.grad_norm == null && n.kind === "non_finite" ? "not finite" : number(n.grad_norm)), el("td", {}, documentList(n))))));
 }
 
 function alarmTable(runs) {
   return el("table", {}, el("tr", {}, ["run", "step", "after", "rule", "value", "limit", "evidence", "what to try"].map((t, i) => el("th", { class: [1, 2, 4, 5].includes(i) ? "n" : "" }, t))),
     runs.flatMap((run) => run.alarms.map((a) => el("tr", {}, runCell(run), el("td", { class: "n" }, whole(a.step)), el("td", { class: "n" }, duration(a.t)), el("td", { class: "bad" }, a.rule),
-      el("td", { class: "n" }, number(a.value)), el("td", { class: "n" }, number(a.limit)), el("td", {}, a.evidence), el("td", {}, a.advice)))));
+      el("td", { class: "n" }, number(a.value)), el("td", { class: "n" }, a.limit ? number(a.limit) : ""), el("td", {}, a.evidence), el("td", {}, a.advice)))));
 }
 
 function eventTable(run) {

@@ -1,7 +1,9 @@
 // What a run did when: a bar of its attempts on the time axis with its events, and what its time went to.
 const PHASES = { start: ["starting", "#f2b84b"], steps: ["steps that were kept", "#53b87c"], repeated: ["steps that were repeated", "#b6ddc4"], down: ["no process, or faults", "#d9dee7"] };
 const EVENT_COLORS = { fault: "#d64545", save_failed: "#d64545", end: "#5b6b84", stop: "#5b6b84", finished: "#1f9d63", straggler: "#e8792b", evict: "#e8792b", signal: "#5b6b84", spike: "#d64545", non_finite: "#d64545", skip: "#e8792b", alarm: "#a11212", save: "#2f6fed" };
-const LOST_COLORS = ["#f2b84b", "#d64545", "#8a94a6", "#e8792b", "#a64ac9", "#128c9e", "#b6ddc4", "#5b6b84", "#e356a0", "#a6761d", "#7a9a01", "#c9ced8", "#333a46"];
+// Causes that the time line has too have its colours.
+const LOST_COLORS = { "starting": PHASES.start[1], "loading": "#e8792b", "finding faults": "#d64545", "ending processes": "#8a94a6", "repeated steps": PHASES.repeated[1], "waiting for saves": "#2f6fed",
+  "slow steps": "#128c9e", "between steps": "#5b6b84", "checks": "#a6761d", "pauses": "#e356a0", "waiting for hosts": "#7a9a01", "not running": PHASES.down[1], "unknown": "#333a46" };
 
 // Times are asked for on the time axis, whatever the plots show.
 function timeOfStep(run, step) {
@@ -66,7 +68,7 @@ function timelineKeys(runs) {
 // Where the wall time of each run went, as parts of one bar.
 function goodputRows(runs) {
   const causes = [...new Set(runs.flatMap((r) => r.time.lost.map(([cause]) => cause)))];
-  const color = (cause) => LOST_COLORS[causes.indexOf(cause) % LOST_COLORS.length];
+  const color = (cause) => LOST_COLORS[cause] || "#c9ced8";
   const rows = runs.filter((r) => r.time.wall_s > 0).map((run) => {
     const share = (s) => s / run.time.wall_s;
     const part = (name, seconds, fill) => el("span", { style: `width:${100 * share(seconds)}%;background:${fill}`, onmousemove: (event) => showTip(event, name, [[null, duration(seconds), percent(share(seconds))]]), onmouseleave: hideTip });

@@ -1,6 +1,7 @@
-#include "report/run_curves.h"
+#include "record/run_curves.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -13,21 +14,24 @@ using LineJson = nlohmann::json;
 
 constexpr size_t kMostCurves = 500;  // keys that are followed: a file of something else may have any number
 
-double number_in(const LineJson& value) { return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN(); }
+constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
+
+double number_in(const LineJson& value) { return value.is_number() ? value.get<double>() : kNotKnown; }
 bool is_measure(const LineJson& value) { return value.is_number() || value.is_null(); }
 
 class CurveReader {
  public:
   void line(const std::string& text) {
     const LineJson json = LineJson::parse(text, nullptr, false);
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) {
+    const auto is_count = [&](const char* key) { return json.contains(key) && json[key].is_number_integer(); };
+    if (!json.is_object() || !is_count("step") || !is_count("tokens")) {
       ++out_.damaged;
       return;
     }
     step_ = json["step"].get<int64_t>();
     if (!out_.step.empty() && step_ <= out_.step.back()) go_back();
     out_.step.push_back(step_);
-    out_.tokens.push_back(json.contains("tokens") && json["tokens"].is_number() ? json["tokens"].get<int64_t>() : 0);
+    out_.tokens.push_back(json["tokens"].get<int64_t>());
     for (const auto& [key, value] : json.items()) {
       if (key == "step" || key == "tokens") continue;
       if (is_measure(value)) add(key, value);
@@ -47,7 +51,7 @@ class CurveReader {
       if (value.is_object())
         for (const auto& [part, number] : value.items())
           if (is_measure(number)) add("monitors/" + key + "/" + part, number);
-      if (!value.is_array() || value.empty()) continue;
+      if (!value.is_array() || value.empty() || (out_.lists.size() >= kMostCurves && !out_.lists.contains(key))) continue;
       ListCurve& list = out_.lists[key];
       list.step.push_back(step_);
       std::transform(value.begin(), value.end(), std::back_inserter(list.values.emplace_back()), number_in);
@@ -68,6 +72,25 @@ class CurveReader {
 
 }  // namespace
 
+bool Curve::has_values() const {
+  return std::any_of(value.begin(), value.end(), [](double v) { return std::isfinite(v); });
+}
+
+void Curve::cut_from(int64_t first) {
+  const auto kept = static_cast<size_t>(std::lower_bound(step.begin(), step.end(), first) - step.begin());
+  step.resize(kept);
+  value.resize(kept);
+}
+
+std::vector<double> Curve::values_at(const std::vector<int64_t>& at) const {
+  std::vector<double> out(at.size(), kNotKnown);
+  for (size_t i = 0, k = 0; i < at.size(); ++i) {
+    while (k < step.size() && step[k] < at[i]) ++k;
+    if (k < step.size() && step[k] == at[i]) out[i] = value[k];
+  }
+  return out;
+}
+
 void ListCurve::cut_from(int64_t first) {
   const auto kept = static_cast<size_t>(std::lower_bound(step.begin(), step.end(), first) - step.begin());
   step.resize(kept);
@@ -86,6 +109,18 @@ RunCurves read_curves(const std::filesystem::path& file) {
   for (std::string line; std::getline(in, line) && !in.eof();)  // a line without its end is being written
     reader.line(line);
   return reader.take();
+}
+
+double finite_median(std::vector<double> values) {
+  std::erase_if(values, [](double v) { return !std::isfinite(v); });
+  if (values.empty()) return kNotKnown;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return values.size() % 2 == 1 ? *middle : (*std::max_element(values.begin(), middle) + *middle) / 2;
+}
+
+double usual_value(const std::vector<double>& by_step) {
+  return finite_median(by_step.size() < 2 ? by_step : std::vector<double>(by_step.begin() + 1, by_step.end()));
 }
 
 }  // namespace hlat
