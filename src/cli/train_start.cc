@@ -11,6 +11,7 @@
 #include "config/print.h"
 #include "data/train_batches.h"
 #include "runtime/load_start.h"
+#include "train/fp8_record.h"
 #include "train/state_records.h"
 
 namespace hlat {
@@ -107,6 +108,7 @@ std::unique_ptr<Saver> make_saver(const Config& config, size_t staging, const St
                                  .records = from.records,
                                  .owns_start = from.kind != StartKind::fork,
                                  .kernels = [&backend] { return backend.kernel_choices(); },
+                                 .fp8 = [&executor = setup.model.executor()] { return own_fp8(executor); },
                                  .tell = [&guard](const SaveNews& news) { guard.tell_save(news); }});
   if (setup.faults != nullptr) setup.saves->ended = [faults = setup.faults](const SaveOutcome& outcome) { faults->saved(outcome); };
   return saver;

@@ -2,9 +2,41 @@
 
 #include <fmt/format.h>
 
+#include "base/part.h"
 #include "config/precision_row.h"
 
 namespace hlat {
+
+namespace {
+
+constexpr int64_t kGrain = 16;  // dimensions of FP8 products are multiples of this
+
+// Which products are FP8 is decided by the whole model's dimensions, the same in every layout: a layout that would cut them is refused.
+std::vector<Violation> fp8_shape_violations(const Config& config) {
+  std::vector<Violation> found;
+  const ModelConfig& m = config.model;
+  const int64_t tp = config.parallel.tp, tokens = config.train.micro_batch * config.train.seq_len;
+  if (tokens % kGrain != 0)
+    found.push_back({{"train.seq_len", "train.micro_batch", "train.precision"},
+                     fmt::format("a micro-batch has {} tokens; FP8 products need a multiple of {}", tokens, kGrain)});
+  if (!m.coalesced)
+    found.push_back({{"model.coalesced", "train.precision"}, "must be true with FP8 products: separate projections have none"});
+  if (tp <= 1 || m.hidden % kGrain != 0) return found;
+  for (int rank = 0; m.ffn % kGrain == 0 && rank < tp; ++rank)
+    if (const int64_t share = part_of(m.ffn, rank, static_cast<int>(tp)).count; share % kGrain != 0) {
+      found.push_back({{"parallel.tp", "model.ffn", "train.precision"},
+                       fmt::format("tp rank {} has {} of the {} columns of model.ffn; FP8 products need a multiple of {}", rank, share,
+                                   m.ffn, kGrain)});
+      break;
+    }
+  if (m.heads * m.head_dim() % kGrain == 0 && m.head_dim() % kGrain != 0)
+    found.push_back({{"parallel.tp", "model.heads", "train.precision"},
+                     fmt::format("heads of {} columns cannot be split over tp with FP8 products, which need a multiple of {}", m.head_dim(),
+                                 kGrain)});
+  return found;
+}
+
+}  // namespace
 
 std::vector<Violation> precision_violations(const Config& config) {
   const PrecisionConfig &given = config.precision, row = precision_row(config);
@@ -49,6 +81,8 @@ std::vector<Violation> precision_violations(const Config& config) {
   refuse(fp8 && row.norms == "bf16", "products", "norms", "must be activations with norms in bf16: norms that store FP8 compute in f32");
   refuse(!fp8 && !given.fp8_grads.empty(), "fp8_grads", "products", "has no effect: no product is FP8; train.precision=fp8 has such");
   refuse(!fp8 && !given.weight_grads.empty(), "weight_grads", "products", "has no effect: no product is FP8; train.precision=fp8 has such");
+  if (fp8)
+    for (Violation& v : fp8_shape_violations(config)) found.push_back(std::move(v));
   return found;
 }
 

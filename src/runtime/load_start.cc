@@ -9,6 +9,7 @@
 #include "checkpoint/health_record.h"
 #include "checkpoint/load_state.h"
 #include "runtime/from_rank_0.h"
+#include "train/fp8_record.h"
 #include "train/state_records.h"
 
 namespace hlat {
@@ -44,6 +45,7 @@ TrainState load(const StartPoint& start, PlacedModel& model, int threads, const 
   const double begin = now_s();
   const LoadResult result = load_state(reader, model.executor().params(), model.mesh(), model.device(),
                                        start.resumes() ? LoadWhat::training : LoadWhat::weights, threads);
+  restore_fp8(start.index, model.executor());
   tell_loaded(start, result, now_s() - begin, say);
   return state;
 }

@@ -8,6 +8,7 @@
 #include "config/print.h"
 #include "runtime/gather_json.h"
 #include "selfcheck/local_parts.h"
+#include "train/fp8_record.h"
 
 namespace hlat {
 
@@ -36,6 +37,10 @@ std::string save_and_step(const SelfCheckRun& run, CheckModel& model, int64_t do
   SaveRequest request;
   request.parent = run.config.run.dir;
   request.index = words_of_save(run.config, done);
+  request.own_record = own_fp8(model.executor());
+  request.join_records = [](CheckpointIndex& index, const std::vector<std::string>& parts) {
+    if (std::string scales = join_fp8(parts); !scales.empty()) index.records.push_back({"fp8", 1, std::move(scales)});
+  };
   saver.begin(std::move(request));
   next = model.step(done + 1);
   const bool ended = saver.wait(kSaveLimit);
@@ -61,6 +66,7 @@ ModelVerdict check_resume(const SelfCheckRun& run, CheckModel& model, int64_t do
       if (t.defined()) model.ops().fill(t, std::numeric_limits<double>::quiet_NaN());
   CheckpointReader reader(checkpoint_path(run.config.run.dir, done));
   load_state(reader, model.params(), model.mesh(), model.device(), LoadWhat::training, run.threads);
+  restore_fp8(reader.index(), model.executor());
   const StepResult resumed = model.step(done + 1);
   std::vector<std::string> own = differences(right, state_hashes(model.params(), model.device()));
   if (resumed.loss != straight.loss) own.push_back(fmt::format("the loss ({} and {})", straight.loss, resumed.loss));

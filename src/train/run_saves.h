@@ -35,6 +35,7 @@ struct SavesSetup {
   std::vector<Record> records;                         // that all its checkpoints have
   bool owns_start = true;                              // the step it begins after is saved in `checkpoints`; false: by another run
   std::function<std::string()> kernels = {};           // this rank's kernel choices (Backend::kernel_choices)
+  std::function<std::string()> fp8 = {};               // this rank's scales (own_fp8)
   std::function<void(const SaveNews&)> tell = {};      // on rank 0: an event for log, journal and terminal
   std::function<void(const SaveOutcome&)> ended = {};  // on every rank: a save has ended
 };

@@ -5,12 +5,13 @@
 
 #include "base/json_text.h"
 #include "ops/kernel_choices.h"
+#include "train/fp8_record.h"
 
 namespace hlat {
 
 namespace {
 
-constexpr int kDataVersion = 1, kKernelsVersion = 1, kLossVersion = 1, kAlarmsVersion = 1;
+constexpr int kDataVersion = 1, kKernelsVersion = 1, kLossVersion = 1, kAlarmsVersion = 1, kFp8Version = 1;
 
 using Json = nlohmann::json;
 
@@ -35,25 +36,28 @@ State saved_state(const CheckpointIndex& index, const char* name, int version) {
 
 }  // namespace
 
-std::string own_record(const OwnPosition& position, const std::string& kernels) {
+std::string own_record(const OwnPosition& position, const std::string& kernels, const std::string& fp8) {
   Json own = Json::object();
   if (const auto* first = std::get_if<DataState>(&position)) own["data"] = first->save();
   if (const auto* lanes = std::get_if<RankLanes>(&position)) own["lanes"] = lanes->save();
   if (!kernels.empty()) own["kernels"] = kernels;
+  if (!fp8.empty()) own["fp8"] = fp8;
   return own.empty() ? std::string() : json_text(own);
 }
 
 void join_records(CheckpointIndex& index, const std::vector<std::string>& own_records) {
   std::optional<DataState> first;
   std::vector<RankLanes> others;
-  std::vector<std::string> kernels(own_records.size());  // by rank
+  std::vector<std::string> kernels(own_records.size()), fp8;  // kernels: by rank
   for (size_t rank = 0; rank < own_records.size(); ++rank) {
     if (own_records[rank].empty()) continue;
     const Json own = Json::parse(own_records[rank]);
     if (own.contains("data")) first = DataState::parse(own["data"].get<std::string>());
     if (own.contains("lanes")) others.push_back(RankLanes::parse(own["lanes"].get<std::string>()));
     if (own.contains("kernels")) kernels[rank] = own["kernels"].get<std::string>();
+    if (own.contains("fp8")) fp8.push_back(own["fp8"].get<std::string>());
   }
+  if (const std::string scales = join_fp8(fp8); !scales.empty()) index.records.push_back({"fp8", kFp8Version, scales});
   if (const std::string merged = merge_kernel_choices(kernels); !merged.empty())
     index.records.push_back({"kernels", kKernelsVersion, merged});
   HLAT_CHECK(first.has_value(), "no rank has a position in the data");

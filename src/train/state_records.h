@@ -4,6 +4,7 @@
 //   loss      LossState (loss_policy.h): history of loss and gradient norm, skipped steps
 //   alarms    AlarmState (alarm/alarm_state.h): what the rules remember
 //   health    HealthRecord (checkpoint/health_record.h)
+//   fp8       scales of FP8 products (fp8_record.h)
 // Step and tokens are the index's own; the learning rate follows from step and config, random numbers from seed and step.
 #pragma once
 
@@ -22,7 +23,7 @@ namespace hlat {
 using OwnPosition = std::variant<std::monostate, DataState, RankLanes>;
 
 // One rank's part. A rank that has nothing to add has an empty one.
-std::string own_record(const OwnPosition& position, const std::string& kernels);
+std::string own_record(const OwnPosition& position, const std::string& kernels, const std::string& fp8 = {});
 // On rank 0: the parts of all ranks become records of the index.
 void join_records(CheckpointIndex& index, const std::vector<std::string>& own_records);
 

@@ -17,6 +17,7 @@
 #include "support/memory_source.h"
 #include "support/thread_comm.h"
 #include "support/whole_tensors.h"
+#include "train/fp8_record.h"
 #include "train/state_records.h"
 
 namespace hlat {
@@ -71,7 +72,8 @@ class Rank {
         model_(assembly_.build()),
         step_(model_.executor()) {}
 
-  const ParamStore& params() { return model_.executor().params(); }
+  const Executor& executor() { return model_.executor(); }
+  const ParamStore& params() { return executor().params(); }
   const Mesh& mesh() const { return model_.mesh(); }
   Device& device() { return backend_.device(); }
 
@@ -115,7 +117,7 @@ class Rank {
     request.parent = parent;
     request.content = index.content;
     request.index = std::move(index);
-    request.own_record = own_record(position(), "");
+    request.own_record = own_record(position(), "", own_fp8(executor()));
     request.join_records = [](CheckpointIndex& joined, const std::vector<std::string>& own) { join_records(joined, own); };
     saver_->begin(std::move(request));
   }
@@ -267,6 +269,7 @@ LoadedPart load_and_run(const Config& config, const std::filesystem::path& folde
     rank.poison();
     CheckpointReader reader(folder);
     const LoadResult loaded = load_state(reader, rank.params(), rank.mesh(), rank.device(), what, 2);
+    restore_fp8(reader.index(), rank.executor());
     rank.check_padding();
     const int64_t step = what == LoadWhat::training ? reader.index().step : 0;
     rank.open_data(step > 0 ? std::optional(saved_position(reader.index())) : std::nullopt);
