@@ -67,7 +67,7 @@ TEST(ConfigMessages, OneLineEach) {
       {"device: {threads: -1}\n", "FILE:1: device.threads = -1: must be auto or an integer from 1 to 4096"},
       {"device: {isa: avx_2}\n", "FILE:1: device.isa = avx_2: must be one of auto, amx, avx512, avx2, generic; did you mean avx2?"},
       {"train: {precision: mixd}\n",
-       "FILE:1: train.precision = mixd: must be one of fp32, mixed, mixed_sr, bf16_sr, bf16; did you mean mixed?"},
+       "FILE:1: train.precision = mixd: must be one of fp32, mixed, mixed_sr, bf16_sr, bf16, fp8, fp8_sr; did you mean mixed?"},
       {"train: {recompute: every:0}\n",
        "FILE:1: train.recompute = every:0: must be one of none, selective, full, every:K (K from 1 to 65536)"},
       {"model: {preset: hlat-8b}\n",

@@ -10,6 +10,7 @@
 #include "config/precision_row.h"
 #include "support/host_memory.h"
 #include "support/library_comm.h"
+#include "support/precision_rows.h"
 #include "support/thread_comm.h"
 #include "support/whole_tensors.h"
 
@@ -39,6 +40,7 @@ Config Layout::config() const {
   c.train.micro_batch = micro;
   c.train.precision = precision;
   c.precision = choices;
+  fit_fp8(c);
   c.model.coalesced = coalesced;
   // Without a master a weight moves by whole steps of bf16: those of the norms, which start at one, are 0.004 and 0.008.
   if (!precision_of(c).master && precision != PrecisionKind::fp32) c.optim.lr = 8e-3;

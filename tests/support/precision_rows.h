@@ -57,4 +57,18 @@ inline std::vector<PrecisionChoice> plain_rows() {
           hlat_7b_row()};
 }
 
+inline std::vector<PrecisionChoice> fp8_rows() {
+  using P = PrecisionConfig;
+  using enum PrecisionKind;
+  return {{fp8}, {fp8_sr}, {fp8, choices({{&P::fp8_grads, "e4m3"}})}, {fp8, choices({{&P::weight_grads, "bf16"}})}};
+}
+
+// Shapes that FP8 products take, on up to four tp ranks, where the policy has such.
+inline void fit_fp8(Config& c) {
+  if (precision_row(c).products != "fp8") return;
+  c.model.hidden = c.model.ffn = 128;
+  c.model.heads = 8;
+  c.train.seq_len = 32;
+}
+
 }  // namespace hlat

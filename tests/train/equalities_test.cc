@@ -12,6 +12,7 @@ namespace {
 const std::vector<PrecisionChoice> kPrecisions = [] {
   std::vector<PrecisionChoice> rows = preset_rows();
   for (const PrecisionChoice& row : plain_rows()) rows.push_back(row);
+  for (const PrecisionChoice& row : fp8_rows()) rows.push_back(row);
   return rows;
 }();
 const std::vector<Recompute> kPolicies = {
@@ -20,6 +21,7 @@ const std::vector<Recompute> kPolicies = {
 Config with(const PrecisionChoice& precision, const Recompute& recompute) {
   Config c = tiny_config();
   precision.apply(c);
+  fit_fp8(c);
   c.train.recompute = recompute;
   return c;
 }

@@ -195,6 +195,15 @@ std::vector<Layout> table() {
   // Noise is the same in every layout, but bf16 partial products of tp are rounded before they are summed: other values, other noise.
   add(bf16_sr, {.dp = 4, .zero1 = true, .recompute = "full"}, {{&P::round_activations, "stochastic"}, {&P::round_sums, "stochastic"}});
   add(mixed, {.tp = 4, .pp = 2, .tied = true}, {{&P::round_activations, "stochastic"}, {&P::tp_sums, "f32"}});
+  for (const PrecisionKind p : {fp8, fp8_sr})
+    for (const Layout& l : {Layout{.tp = 4}, Layout{.tp = 4, .sp = true}, Layout{.dp = 4, .zero1 = true}, Layout{.dp = 2, .micro = 2},
+                            Layout{.pp = 2, .chunks = 2}, Layout{.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true, .tied = true}}) {
+      t.push_back(l);
+      t.back().precision = p;
+    }
+  add(fp8, {.tp = 2, .dp = 2, .sp = true, .recompute = "selective"}, {{&P::fp8_grads, "e4m3"}});
+  add(fp8, {.tp = 2, .dp = 2, .sp = true, .zero1 = true}, {{&P::weight_grads, "bf16"}});
+  add(fp8, {.tp = 2, .pp = 2, .recompute = "full"}, {{&P::tp_sums, "f32"}});
   return t;
 }
 // NOLINTEND(bugprone-*)
