@@ -78,7 +78,7 @@ void norm_bwd(Lab& lab, const FusedCase& c, bool add) {
     return add ? Written{one(), one()} : output_pair(lab, type, of);
   };
   const Written dx = held(DType::bf16, shape, "dx"), dw = held(DType::f32, {c.d}, "dw");
-  const NormBwdArgs args{.add_dx = add, .accumulate_dw = add};
+  const Ops::NormBwdArgs args{.add_dx = add, .accumulate_dw = add};
   const StoreTwins store = make_store(lab, c.store, c.n, c.d);
   lab.run_alone([&](Ops& ops, const View&) { ops.rmsnorm(y, rstd, x, w, kFusedEps); });
   lab.run_alone([&](Ops& ops, const View&) { ops.rmsnorm_bwd(dx.plain.test, dw.plain.test, dy, x, w, rstd, args); });

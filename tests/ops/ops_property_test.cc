@@ -68,7 +68,7 @@ TEST_P(OpsProperty, StochasticRoundingIsUnbiased) {
     run([&](Ops& ops) { ops.fill(src, value); });
     const double exact = load_f64(src, 0);
     const double below =
-        std::abs(static_cast<double>(to_float({static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(exact)) >> 16)})));
+        std::abs(static_cast<double>(to_float(bf16{static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(exact)) >> 16)})));
     const double ulp = std::ldexp(1.0, std::ilogb(exact) - 7);
     double sum = 0;
     for (int step = 0; step < steps; ++step) {

@@ -101,7 +101,8 @@ void RefOps::do_matmul_fp8(Tensor c, const Fp8Operand& a, const Fp8Operand& b, T
     }
 }
 
-void RefOps::do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step) {
+void RefOps::do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step, Tensor clip, Tensor reset) {
+  if (clip.defined() && std::isnan(load_f64(clip, 0))) return;
   for (int64_t u = 0; u < limit.dim(0); ++u) {
     double now = 0;
     for (int64_t p = 0; p < seen.dim(0); ++p) {
@@ -118,6 +119,7 @@ void RefOps::do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor lim
     store_f64(scale, u * kFp8Scale, std::ldexp(1, exponent));
     store_f64(scale, u * kFp8Scale + 1, std::ldexp(1, -exponent));
   }
+  for (int64_t i = 0; reset.defined() && i < reset.numel(); ++i) store_f64(reset, i, 0);
 }
 
 }  // namespace hlat

@@ -61,7 +61,7 @@ class RefOps : public Ops {
   void do_dequantize(Tensor y, Tensor x, Tensor scale) override;
   void do_matmul_fp8(Tensor c, const Fp8Operand& a, const Fp8Operand& b, Tensor residual, const MatmulShape& s, bool fast_sums,
                      Tensor scratch) override;
-  void do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step) override;
+  void do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor limit, Tensor step, Tensor clip, Tensor reset) override;
 };
 
 // Row `i` of an f64 matrix, or element i of an f64 vector.

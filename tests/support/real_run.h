@@ -62,7 +62,6 @@ class RealRun {
   Device& device() { return backend_->device(); }
   const RankPlan& plan() const { return assembly_.plan(); }
   PlacedModel& model() { return model_; }
-  TrainStep& train() { return step_; }
   void check_used() { plan().check_used(model_.high_water(), model_.mesh()); }
 
   // The bytes of all weights or gradients, one after the other.

@@ -1,5 +1,6 @@
 // Casts, fills and normal numbers. Random values follow the global element: noise.cuh and base/rng.h.
 #include "backend/cuda/noise.cuh"
+#include "base/fp8.h"
 
 namespace hlat {
 
@@ -114,6 +115,8 @@ void CudaOps::do_fill(Tensor t, double value) {
     case DType::bf16: return fill_with(t, to_bf16(static_cast<float>(value)), stream());
     case DType::i32: return fill_with(t, static_cast<int32_t>(value), stream());
     case DType::f64: return fill_with(t, value, stream());
+    case DType::f8e4m3: return HLAT_CUDA(cudaMemsetAsync(t.data, to_e4m3(static_cast<float>(value)).bits, t.bytes(), stream()));
+    case DType::f8e5m2: return HLAT_CUDA(cudaMemsetAsync(t.data, to_e5m2(static_cast<float>(value)).bits, t.bytes(), stream()));
   }
 }
 

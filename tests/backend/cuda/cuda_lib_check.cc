@@ -57,8 +57,9 @@ std::function<void()> call(CudaMatmul& matmul, MatmulCase& c) {
 std::function<void()> call_plain(Gpu& gpu, MatmulCase& c) {
   return [&] {
     const MatmulShape& s = c.shape;
+    const auto type = [](DType t) { return t == DType::bf16 ? PlainType::bf16 : PlainType::f32; };
     HLAT_CUDA(plain_matmul(gpu.stream(), {c.c.data, c.a.data, c.b.data, s.m, s.n, s.k, c.c.stride[0], c.a.stride[0], c.b.stride[0],
-                                          s.trans_a, s.trans_b, s.accumulate, s.a == DType::bf16, s.c == DType::bf16}));
+                                          s.trans_a, s.trans_b, s.accumulate, type(s.a), type(s.b), type(s.c), nullptr, nullptr}));
   };
 }
 
