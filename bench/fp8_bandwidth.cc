@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "bandwidth_table.h"
+#include "support/bandwidth_table.h"
 
 namespace hlat {
 namespace {
@@ -21,7 +21,7 @@ struct Place {
   Tensor scale, seen;
 
   explicit Place(Table& t) {
-    const float scales[kFp8Scale] = {16.0f, 1.0f / 16.0f};
+    const float scales[kFp8Scale] = {16.0f, 0, 0, 0, 1.0f / 16.0f};
     const Fp8Seen none;
     scale = t.upload(f32, {kFp8Scale}, scales);
     seen = t.upload(f64, {kFp8Seen}, &none);

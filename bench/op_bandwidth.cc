@@ -2,7 +2,7 @@
 // Shapes are those of a 7B model; the copy is measured in the same run.
 #include <cstdlib>
 
-#include "bandwidth_table.h"
+#include "support/bandwidth_table.h"
 
 namespace hlat {
 namespace {

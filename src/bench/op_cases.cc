@@ -123,7 +123,7 @@ PlacedOp place_flat(Memory& m, OpKind kind, double bytes, const CaseWidths& w) {
 
 // A scale of FP8 values of common size, and its inverse.
 Tensor unit_scale(Memory& m, std::vector<PlacedOp::HostData>& uploads) {
-  constexpr std::array<float, kFp8Scale> one = {1, 1};
+  constexpr std::array<float, kFp8Scale> one = {1, 1, 1, 1, 1, 1, 1, 1};
   const Tensor scale = out(m, DType::f32, {kFp8Scale});
   uploads.push_back({scale, bytes_at(one.data(), sizeof one)});
   return scale;

@@ -104,8 +104,7 @@ void fields(Visit& v, PrecisionConfig& c) {
   v("round_activations", c.round_activations, "how activations and their gradients are rounded; stochastic takes plain, slow steps",
     rounding);
   v("round_sums", c.round_sums, "how accumulated and summed gradients are rounded", rounding);
-  v("products", c.products, "operands of the products of linear layers: fp8, or the type of activations",
-    none_or({"fp8", "activations"}));
+  v("products", c.products, "operands of the products of linear layers: fp8, or the type of activations", none_or({"fp8", "activations"}));
   v("fp8_grads", c.fp8_grads, "type of gradients as operands of FP8 products", none_or({"e5m2", "e4m3"}));
   v("weight_grads", c.weight_grads, "operands of the products that make gradients of weights, with FP8 products", none_or({"fp8", "bf16"}));
   v("keyed_noise", c.keyed_noise, "noise of stochastic rounding is a function of the global element; false: replicas drift apart",

@@ -30,9 +30,9 @@ std::vector<Violation> fp8_shape_violations(const Config& config) {
       break;
     }
   if (m.heads * m.head_dim() % kGrain == 0 && m.head_dim() % kGrain != 0)
-    found.push_back({{"parallel.tp", "model.heads", "train.precision"},
-                     fmt::format("heads of {} columns cannot be split over tp with FP8 products, which need a multiple of {}", m.head_dim(),
-                                 kGrain)});
+    found.push_back(
+        {{"parallel.tp", "model.heads", "train.precision"},
+         fmt::format("heads of {} columns cannot be split over tp with FP8 products, which need a multiple of {}", m.head_dim(), kGrain)});
   return found;
 }
 

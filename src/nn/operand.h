@@ -1,5 +1,5 @@
-// What a product of a linear layer reads, in the forms that it is there in: as activations are, or FP8 (ops/fp8.h), by rows for the products
-// that read it along its columns and transposed for the gradient of a weight, which reads it along tokens.
+// What a product of a linear layer reads, in the forms that it is there in: as activations are, or FP8 (ops/fp8.h), by rows for the
+// products that read it along its columns and transposed for the gradient of a weight, which reads it along tokens.
 #pragma once
 
 #include "nn/tape.h"

@@ -49,7 +49,7 @@ class Tape {
   void begin_recompute(TapeKey key) { begin(key, true); }
 
   TapeOutput output(BlockOp op, int output, DType dtype, const Shape& shape);
-  Tensor at(BlockOp op, int output = 0) const;  // in the backward, after recomputation
+  Tensor at(BlockOp op, int output = 0) const;       // in the backward, after recomputation
   bool recomputing() const { return recomputing_; }  // since begin_recompute
 
  private:

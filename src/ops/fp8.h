@@ -1,6 +1,6 @@
-// FP8 tensors: a value x is stored as x * scale, rounded to the nearest (ties to even) and saturated. The scale is a power of two, so what a
-// value loses depends on its own mantissa alone, but for values that saturate or fall below the smallest one. It lies on the device and is
-// set between steps (Ops::fp8_scales).
+// FP8 tensors: a value x is stored as x * scale, rounded to the nearest (ties to even) and saturated. The scale is a power of two, so what
+// a value loses depends on its own mantissa alone, but for values that saturate or fall below the smallest one. It lies on the device and
+// is set between steps (Ops::fp8_scales).
 //
 // Products of FP8 read both operands along the sum: an activation is stored as it is for the forward, and transposed for the gradient of a
 // weight. One pass stores both.
@@ -10,7 +10,8 @@
 
 namespace hlat {
 
-inline constexpr int64_t kFp8Scale = 2;     // (kFp8Scale) f32: the scale, its inverse
+inline constexpr int64_t kFp8Scale = 8;  // (kFp8Scale) f32: the scale, at kFp8Inverse its inverse; cuBLASLt wants it aligned to 16 bytes
+inline constexpr int64_t kFp8Inverse = 4;
 inline constexpr int64_t kFp8History = 16;  // steps whose largest values decide on a scale
 inline constexpr int64_t kFp8Grain = 16;    // dimensions of products are multiples of this
 inline constexpr int kFp8Exponent = 60;     // scales are powers of two from 2^-60 to 2^60

@@ -243,7 +243,7 @@ class Ops {
   void swiglu_bwd_fp8(const Fp8Store& out, Tensor dgu, Tensor dy, Tensor gu);
   // dst = src rounded, of any shape: a weight (fp8) of its master (f32 or bf16).
   void quantize_flat(Tensor dst /*fp8*/, Tensor src, Tensor scale /*(kFp8Scale)*/, Tensor seen /*(kFp8Seen), or undefined*/);
-  void transpose(Tensor y /*(C, N)*/, Tensor x /*(N, C)*/);                             // of one-byte elements
+  void transpose(Tensor y /*(C, N)*/, Tensor x /*(N, C)*/);                          // of one-byte elements
   void dequantize(Tensor y /*(N, C) bf16*/, Tensor x /*(N, C) fp8*/, Tensor scale);  // exact
   // c = a b^T or c += a b^T, with the inverse scales; c is bf16 or f32. Sums are kept in f32 or, with fast_sums, in what the tensor cores
   // keep. With a residual (m, n), which may not be c: c = a b^T + residual, as matmul_add. m, n and k are multiples of 16.
@@ -253,8 +253,8 @@ class Ops {
   void matmul_fp8(Tensor c /*(m, n)*/, Fp8Operand a /*(m, k)*/, Fp8Operand b /*(n, k)*/, Tensor residual, Fp8MatmulArgs args);
   // Between steps, for U tensors: the largest value that any of P ranks has seen takes the place of the one kFp8History steps ago, and the
   // scale becomes the largest power of two that keeps the largest of the history within limit. A tensor of which nothing but zeros was seen
-  // so far, or of which something not finite was seen, keeps what it has. reset, if defined, is then set to 0. A clip that is NaN (the factor
-  // of the update that follows) leaves everything as it is.
+  // so far, or of which something not finite was seen, keeps what it has. reset, if defined, is then set to 0. A clip that is NaN (the
+  // factor of the update that follows) leaves everything as it is.
   void fp8_scales(Tensor scale /*(U, kFp8Scale) f32*/, Tensor history /*(U, kFp8History) f32*/, Tensor seen /*(P, U, kFp8Seen) f64*/,
                   Tensor limit /*(U) f32*/, Tensor step /*(kAdamwStep) f64*/, Tensor clip = {} /*(1) f32*/,
                   Tensor reset = {} /*(R, kFp8Seen) f64*/);

@@ -122,8 +122,8 @@ void check_adamw(const AdamwTensors& t, const AdamwScalars& s) {
 bool alike(const AdamwItem& a, const AdamwItem& b) {
   const AdamwTensors &x = a.tensors, &y = b.tensors;
   const AdamwScalars &s = a.scalars, &t = b.scalars;
-  return x.weight.dtype == y.weight.dtype && x.master.defined() == y.master.defined() && x.master.dtype == y.master.dtype && x.m.dtype == y.m.dtype &&
-         x.grad.dtype == y.grad.dtype && x.scale.data == y.scale.data && x.step.data == y.step.data &&
+  return x.weight.dtype == y.weight.dtype && x.master.defined() == y.master.defined() && x.master.dtype == y.master.dtype &&
+         x.m.dtype == y.m.dtype && x.grad.dtype == y.grad.dtype && x.scale.data == y.scale.data && x.step.data == y.step.data &&
          x.change.defined() == y.change.defined() && s.beta1 == t.beta1 && s.beta2 == t.beta2 && s.eps == t.eps &&
          s.round_weights == t.round_weights && s.round_moments == t.round_moments && s.seed == t.seed;
 }

@@ -45,8 +45,8 @@ void Fp8State::start(Ops& ops, int64_t tokens) const {
       const bool gradient = role == Fp8Role::gradient;
       const double first = gradient ? kFirstGradientScale * per_token : kFirstInputScale;
       const Tensor own = scale(id, role);
-      ops.fill(own.rows(0, 1), first);
-      ops.fill(own.rows(1, 2), 1 / first);
+      ops.fill(own.rows(0, kFp8Inverse), first);
+      ops.fill(own.rows(kFp8Inverse, kFp8Scale), 1 / first);
       const float largest = gradient && gradient_ == DType::f8e5m2 ? kLargestE5M2 : kLargestE4M3;
       ops.fill(limit.rows(unit(id, role), unit(id, role) + 1), static_cast<double>(largest) / 2);
     }

@@ -1,4 +1,5 @@
-// Element types. FP8 (base/fp8.h) is for operands of products, with a scale beside (ops/fp8.h). f64 exists for scalars that must not lose bits (losses, norms) and for the reference backend of the tests.
+// Element types. FP8 (base/fp8.h) is for operands of products, with a scale beside (ops/fp8.h). f64 exists for scalars that must not lose
+// bits (losses, norms) and for the reference backend of the tests.
 #pragma once
 
 #include <cstddef>

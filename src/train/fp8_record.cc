@@ -33,7 +33,7 @@ bool read_values(const Fp8Json& json, const ParamStore& params, Fp8Values& value
       if (past.size() != static_cast<size_t>(kFp8History) || std::abs(exponent) > kFp8Exponent) return false;
       const auto unit = static_cast<size_t>(state.unit(id, role));
       values.scales[unit * kFp8Scale] = std::ldexp(1.0f, exponent);
-      values.scales[unit * kFp8Scale + 1] = std::ldexp(1.0f, -exponent);
+      values.scales[unit * kFp8Scale + kFp8Inverse] = std::ldexp(1.0f, -exponent);
       std::copy(past.begin(), past.end(), values.history.begin() + static_cast<int64_t>(unit) * kFp8History);
     }
   return true;
@@ -54,8 +54,9 @@ std::string own_fp8(const Executor& executor) {
     for (const Fp8Role role : kFp8AllRoles) {
       const int64_t unit = state.unit(id, role);
       const auto past = values.history.begin() + unit * kFp8History;
-      json[params.spec(id).name][std::string(name_of(role))] = {{"exponent", std::ilogb(values.scales[static_cast<size_t>(unit * kFp8Scale)])},
-                                                               {"history", std::vector<float>(past, past + kFp8History)}};
+      json[params.spec(id).name][std::string(name_of(role))] = {
+          {"exponent", std::ilogb(values.scales[static_cast<size_t>(unit * kFp8Scale)])},
+          {"history", std::vector<float>(past, past + kFp8History)}};
     }
   return json_text(json);
 }

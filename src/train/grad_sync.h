@@ -39,10 +39,10 @@ class GradSync {
   const Mesh& mesh_;
   bool zero1_;
   const Health* health_ = nullptr;
-  fault::Injector* faults_ = nullptr;          // null: none are planted
-  std::vector<std::vector<ParamId>> members_;  // by group
+  fault::Injector* faults_ = nullptr;            // null: none are planted
+  std::vector<std::vector<ParamId>> members_;    // by group
   std::vector<std::vector<size_t>> buckets_of_;  // by group: more than one where some of its weights are FP8
-  std::vector<int> groups_in_, pending_;       // by bucket: all its groups, those not complete yet
+  std::vector<int> groups_in_, pending_;         // by bucket: all its groups, those not complete yet
   uint64_t seed_;
   Ops& ops_;
   int64_t step_ = 0;

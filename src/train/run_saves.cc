@@ -177,8 +177,8 @@ void RunSaves::begin(Due what, int64_t step, double loss) {
   request.index.config = setup_.config;
   request.index.records = setup_.records;
   if (latest_ == CheckpointContent::training) {
-    request.own_record = own_record(position_ ? position_() : OwnPosition(), setup_.kernels ? setup_.kernels() : "",
-                                    setup_.fp8 ? setup_.fp8() : "");
+    request.own_record =
+        own_record(position_ ? position_() : OwnPosition(), setup_.kernels ? setup_.kernels() : "", setup_.fp8 ? setup_.fp8() : "");
     request.join_records = join_records;
     if (more_records_)
       for (Record& record : more_records_(step)) request.index.records.push_back(std::move(record));

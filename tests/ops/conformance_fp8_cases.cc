@@ -24,7 +24,7 @@ Twin same_type(Lab& lab, DType dtype, const Shape& shape, const std::vector<doub
   return {one(), one(), one()};
 }
 
-Twin fp8_scale(Lab& lab, double scale) { return same_type(lab, DType::f32, {kFp8Scale}, {scale, 1 / scale}); }
+Twin fp8_scale(Lab& lab, double scale) { return same_type(lab, DType::f32, {kFp8Scale}, {scale, 0, 0, 0, 1 / scale, 0, 0, 0}); }
 
 StoreTwins make_store(Lab& lab, const StoreCase& c, int64_t rows, int64_t columns) {
   const auto codes = [&](const Shape& shape) {

@@ -48,8 +48,8 @@ std::vector<double> small(int64_t n, const char* name, double std, bool zero_fir
 void make_fp8_weight(Lab& lab, AdamwTwins& t, DType type) {
   t.master.test = t.weight.test;
   t.weight.test = lab.memory().zeros(type, t.master.test.shape);
-  t.fp8_scale.test =
-      lab.memory().from(DType::f32, {kFp8Scale}, {type == DType::f8e4m3 ? 0x1p14 : 0x1p21, type == DType::f8e4m3 ? 0x1p-14 : 0x1p-21});
+  t.fp8_scale.test = lab.memory().from(
+      DType::f32, {kFp8Scale}, {type == DType::f8e4m3 ? 0x1p14 : 0x1p21, 0, 0, 0, type == DType::f8e4m3 ? 0x1p-14 : 0x1p-21, 0, 0, 0});
   t.fp8_seen.test = lab.memory().from(DType::f64, {kFp8Seen}, {0x1p-10, 3, 7});
 }
 

@@ -13,7 +13,7 @@ namespace {
 class OpsFp8 : public OpsFixture {
  protected:
   // One tensor, one rank.
-  Tensor scale_ = memory_.from(DType::f32, {1, kFp8Scale}, {8, 0.125});
+  Tensor scale_ = memory_.from(DType::f32, {1, kFp8Scale}, {8, 0, 0, 0, 0.125, 0, 0, 0});
   Tensor history_ = memory_.zeros(DType::f32, {1, kFp8History});
 
   // The scale after a step in which `largest` was seen.
@@ -21,7 +21,7 @@ class OpsFp8 : public OpsFixture {
     const Tensor seen = memory_.from(DType::f64, {1, 1, kFp8Seen}, {largest, 0, 0});
     const Tensor limits = memory_.from(DType::f32, {1}, {limit}), step = adamw_step(1e-3, number);
     run([&](Ops& ops) { ops.fp8_scales(scale_, history_, seen, limits, step); });
-    EXPECT_EQ(load_f64(scale_, 0) * load_f64(scale_, 1), 1);
+    EXPECT_EQ(load_f64(scale_, 0) * load_f64(scale_, kFp8Inverse), 1);
     return load_f64(scale_, 0);
   }
 };
@@ -75,7 +75,7 @@ TEST_P(OpsFp8, EveryRankIsAsked) {
   const Tensor limit = memory_.from(DType::f32, {2}, {448, 448}), step = adamw_step(1e-3, 5);
   const Tensor seen = memory_.from(DType::f64, {3, 2, kFp8Seen}, {1, 9, 9, 7, 9, 9, 448, 9, 9, 1, 9, 9, 3, 9, 9, std::nan(""), 9, 9});
   run([&](Ops& ops) { ops.fp8_scales(scale, history, seen, limit, step); });
-  EXPECT_EQ(to_f64(scale), (std::vector<double>{1, 1, 0, 0}));
+  EXPECT_EQ(to_f64(scale), (std::vector<double>{1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
   std::vector<double> expected(32);
   expected[4] = 448;
   EXPECT_EQ(to_f64(history), expected);
@@ -94,7 +94,7 @@ TEST_P(OpsFp8, AnUpdateThatIsLeftOutChangesNothing) {
                          .step = adamw_step(1e-2, 3),
                          .weight_sq = memory_.zeros(DType::f64, {1}),
                          .change = memory_.zeros(DType::f64, {kAdamwChange}),
-                         .fp8_scale = memory_.from(DType::f32, {kFp8Scale}, {1, 1}),
+                         .fp8_scale = memory_.from(DType::f32, {kFp8Scale}, {1, 0, 0, 0, 1, 0, 0, 0}),
                          .fp8_seen = memory_.from(DType::f64, {kFp8Seen}, {0.5, 1, 2})};
     std::vector<Tensor> before;
     const std::vector<Tensor> kept = {t.weight, t.master, t.m, t.v, t.fp8_seen};
@@ -122,7 +122,7 @@ TEST_P(OpsFp8, TensorsOfOneUpdateHaveTheirOwnScales) {
                                  .scale = clip,
                                  .step = step,
                                  .weight_sq = memory_.zeros(DType::f64, {1}),
-                                 .fp8_scale = memory_.from(DType::f32, {kFp8Scale}, {scale, 1 / scale}),
+                                 .fp8_scale = memory_.from(DType::f32, {kFp8Scale}, {scale, 0, 0, 0, 1 / scale, 0, 0, 0}),
                                  .fp8_seen = memory_.zeros(DType::f64, {kFp8Seen})},
                      .scalars = {}});
   }
@@ -134,7 +134,8 @@ TEST_P(OpsFp8, TensorsOfOneUpdateHaveTheirOwnScales) {
 }
 
 TEST_P(OpsFp8, TensorsWithoutElements) {
-  const Tensor scale = memory_.from(DType::f32, {kFp8Scale}, {1, 1}), seen = memory_.from(DType::f64, {kFp8Seen}, {1, 2, 3});
+  const Tensor scale = memory_.from(DType::f32, {kFp8Scale}, {1, 0, 0, 0, 1, 0, 0, 0}),
+               seen = memory_.from(DType::f64, {kFp8Seen}, {1, 2, 3});
   const auto t8 = [&](const Shape& shape) { return memory_.zeros(DType::f8e4m3, shape); };
   const auto t16 = [&](const Shape& shape) { return memory_.zeros(DType::bf16, shape); };
   const Tensor kept = memory_.random(DType::f32, {16, 32}, "c"), cleared = memory_.random(DType::f32, {16, 32}, "c");
@@ -186,7 +187,7 @@ TEST(CpuOpsTest, ThreadsDoNotChangeFp8) {
     Region temp = memory.region(Purpose::temp, size_t{1} << 20);
     CpuOps ops(temp, {.threads = threads, .isa = "auto"});
     const Fp8Store out{memory.zeros(DType::f8e4m3, {n, width}), memory.zeros(DType::f8e4m3, {width, n}),
-                       memory.from(DType::f32, {kFp8Scale}, {4, 0.25}), memory.zeros(DType::f64, {kFp8Seen})};
+                       memory.from(DType::f32, {kFp8Scale}, {4, 0, 0, 0, 0.25, 0, 0, 0}), memory.zeros(DType::f64, {kFp8Seen})};
     const Tensor flat = memory.zeros(DType::f8e5m2, {n * width}), seen = memory.zeros(DType::f64, {kFp8Seen}),
                  back = memory.zeros(DType::f8e4m3, {n, width}), wide = memory.zeros(DType::bf16, {n, width});
     ops.quantize(out, memory.from(DType::bf16, {n, width}, values));

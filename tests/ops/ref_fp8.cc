@@ -60,7 +60,7 @@ uint8_t stored(DType type, double x, const Tensor& scale, const Tensor& seen) {
 std::vector<double> values_of(const Fp8Operand& x) {
   std::vector<double> values;
   for (int64_t i = 0; i < x.values.numel(); ++i)
-    values.push_back(stored_value(x.values.dtype, x.values.as<uint8_t>()[i]) * static_cast<double>(x.scale.as<float>()[1]));
+    values.push_back(stored_value(x.values.dtype, x.values.as<uint8_t>()[i]) * static_cast<double>(x.scale.as<float>()[kFp8Inverse]));
   return values;
 }
 
@@ -87,7 +87,7 @@ void RefOps::do_transpose(Tensor y, Tensor x) {
 
 void RefOps::do_dequantize(Tensor y, Tensor x, Tensor scale) {
   for (int64_t i = 0; i < x.numel(); ++i)
-    store_f64(y, i, stored_value(x.dtype, x.as<uint8_t>()[i]) * static_cast<double>(scale.as<float>()[1]));
+    store_f64(y, i, stored_value(x.dtype, x.as<uint8_t>()[i]) * static_cast<double>(scale.as<float>()[kFp8Inverse]));
 }
 
 void RefOps::do_matmul_fp8(Tensor c, const Fp8Operand& a, const Fp8Operand& b, Tensor residual, const MatmulShape& s, bool /*fast_sums*/,
@@ -117,7 +117,7 @@ void RefOps::do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor lim
     int exponent = 60;
     while (exponent > -60 && std::ldexp(most, exponent) > load_f64(limit, u)) --exponent;
     store_f64(scale, u * kFp8Scale, std::ldexp(1, exponent));
-    store_f64(scale, u * kFp8Scale + 1, std::ldexp(1, -exponent));
+    store_f64(scale, u * kFp8Scale + kFp8Inverse, std::ldexp(1, -exponent));
   }
   for (int64_t i = 0; reset.defined() && i < reset.numel(); ++i) store_f64(reset, i, 0);
 }

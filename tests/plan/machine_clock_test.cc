@@ -144,7 +144,7 @@ TEST(MachineClock, ProductsOfFp8HaveRatesOfTheirOwn) {
   m.rates.fp8_share.set(0.5, "fitted to a test", "now");
   EXPECT_NE(asked().find("m.yaml: peak.fp8 is empty"), std::string::npos) << asked();
   m.peak_fp8.set(2000e12, "test", "now");
-  EXPECT_DOUBLE_EQ(clock.op(o), o.flops / 1000e12);
+  EXPECT_DOUBLE_EQ(clock.op(o), o.flops / 1000e12 + m.rates.launch.value.value_or(0));
   StepTrace trace;
   trace.op(o);
   const std::vector<std::string> lines = clock.estimates({&trace});

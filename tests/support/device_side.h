@@ -84,7 +84,7 @@ class DeviceSide final : public Comm {
     void* to = nullptr;
     Request request = {};
   };
-  static Tensor words(void* data, size_t bytes) { return Tensor::contiguous(data, DType::bf16, {static_cast<int64_t>(bytes / 2)}); }
+  static Tensor words(void* data, size_t bytes) { return Tensor::contiguous(data, DType::f8e4m3, {static_cast<int64_t>(bytes)}); }
 
   Copy there(const Tensor& t, bool filled) {
     std::byte* p = device_.allocate(t.bytes() + 1);

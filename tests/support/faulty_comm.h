@@ -56,7 +56,7 @@ class FaultyComm final : public Comm {
     size_t bytes = 0;
   };
 
-  static Tensor message(void* data, size_t bytes) { return Tensor::contiguous(data, DType::bf16, {static_cast<int64_t>(bytes / 2)}); }
+  static Tensor message(void* data, size_t bytes) { return Tensor::contiguous(data, DType::f8e4m3, {static_cast<int64_t>(bytes)}); }
   // Tags of collectives lie above those that the inner comm takes.
   static int tag_of(int tag) { return tag < kUserTags ? tag : tag - 64; }
 

@@ -9,7 +9,7 @@ namespace hlat {
 
 namespace {
 
-Tensor message(void* data, size_t bytes) { return Tensor::contiguous(data, DType::bf16, {static_cast<int64_t>(bytes / 2)}); }
+Tensor message(void* data, size_t bytes) { return Tensor::contiguous(data, DType::f8e4m3, {static_cast<int64_t>(bytes)}); }
 
 }  // namespace
 

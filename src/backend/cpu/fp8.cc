@@ -148,7 +148,7 @@ void CpuOps::do_transpose(Tensor y, Tensor x) {
 }
 
 void CpuOps::do_dequantize(Tensor y, Tensor x, Tensor scale) {
-  const float inverse = scale.as<float>()[1];
+  const float inverse = scale.as<float>()[kFp8Inverse];
   std::array<bf16, 256> value;
   for (size_t i = 0; i < value.size(); ++i) {
     const auto bits = static_cast<uint8_t>(i);
@@ -199,7 +199,7 @@ void CpuOps::do_fp8_scales(Tensor scale, Tensor history, Tensor seen, Tensor lim
     if (!(most > 0) || !std::isfinite(most)) continue;
     const int exponent = scale_exponent(static_cast<double>(most), static_cast<double>(limit.as<float>()[u]));
     scale.as<float>()[u * kFp8Scale] = std::ldexp(1.0f, exponent);
-    scale.as<float>()[u * kFp8Scale + 1] = std::ldexp(1.0f, -exponent);
+    scale.as<float>()[u * kFp8Scale + kFp8Inverse] = std::ldexp(1.0f, -exponent);
   }
   if (reset.defined()) std::fill_n(reset.as<double>(), reset.numel(), 0.0);  // it may lie in seen
 }

@@ -55,7 +55,7 @@ template <class F8>
 __global__ void dequantize_kernel(bf16* y, const uint8_t* x, int64_t n, const float* scale, bool vectors) {
   constexpr int N = kVector<bf16>, kPieces = kFlat / N;
   const int64_t block = int64_t{blockIdx.x} * kBlock * kFlat, begin = block + threadIdx.x * N;
-  const float inverse = scale[1];
+  const float inverse = scale[kFp8Inverse];
   if (vectors && block + kBlock * kFlat <= n) {
     uint2 codes[kPieces];
 #pragma unroll

@@ -30,7 +30,7 @@ __global__ void fp8_scales_kernel(float* scale, float* history, const Fp8Seen* s
   if (!(most > 0) || isinf(most)) return;
   const int e = scale_exponent(most, limit[u]);
   scale[u * kFp8Scale] = ldexpf(1.0f, e);
-  scale[u * kFp8Scale + 1] = ldexpf(1.0f, -e);
+  scale[u * kFp8Scale + kFp8Inverse] = ldexpf(1.0f, -e);
 }
 
 __global__ void fp8_reset_kernel(double* reset, const float* clip, int64_t count) {

@@ -174,8 +174,8 @@ void CudaMatmul::run_fp8(Tensor c, const Fp8Operand& a, const Fp8Operand& b, Ten
                       .b = b.values,
                       .workspace = scratch.data,
                       .workspace_bytes = scratch.defined() ? std::min(scratch.bytes(), this->scratch(s)) : 0,
-                      .unscale_a = a.scale.as<const float>() + 1,
-                      .unscale_b = b.scale.as<const float>() + 1,
+                      .unscale_a = a.scale.as<const float>() + kFp8Inverse,
+                      .unscale_b = b.scale.as<const float>() + kFp8Inverse,
                       .fast_sums = fast_sums});
 }
 
