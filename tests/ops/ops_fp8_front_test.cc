@@ -63,7 +63,7 @@ const std::vector<Refused> kStores = {
        o.quantize(store(e4({2, 3})), s32({2, 3}));
      }},
     {"quantize: x is bf16(6), expected a matrix", [](Ops& o) { o.quantize(store(e4({6})), b16({6})); }},
-    {"quantize: scale is f32(1), expected shape (2)",
+    {"quantize: scale is f32(1), expected shape (8)",
      [](Ops& o) {
        o.quantize({e4({2, 3}), {}, s32({1}), {}}, b16({2, 3}));
      }},
