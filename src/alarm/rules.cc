@@ -41,6 +41,9 @@ constexpr std::array<AlarmRow, kAlarmRules> kRows = {{
      "positions or mask are wrong towards the end of a row: model.rope_theta and rope_scaling, train.seq_len, hlat check --model"},
     {AlarmRule::wrong_update, look_at_wrong_update,
      "hlat check --model --only updates; bias correction, learning rate, decay or eps of the optimizer are not those of the config"},
+    {AlarmRule::fp8_range, look_at_fp8_range,
+     "values grow faster than their scales follow: a lower optim.lr, optim.clip=1; what is lost to 0: precision.fp8_grads=e5m2; "
+     "train.precision=mixed has the range of bf16"},
 }};
 
 constexpr bool in_order() {

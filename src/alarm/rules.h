@@ -58,5 +58,6 @@ Look look_at_lost_updates(const AlarmView& view, AlarmMemory& memory);
 Look look_at_moments(const AlarmView& view, AlarmMemory& memory);
 Look look_at_repetition(const AlarmView& view, AlarmMemory& memory);    // data_rules.cc
 Look look_at_wrong_update(const AlarmView& view, AlarmMemory& memory);  // update_rules.cc
+Look look_at_fp8_range(const AlarmView& view, AlarmMemory& memory);     // fp8_rules.cc
 
 }  // namespace hlat

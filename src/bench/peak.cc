@@ -14,12 +14,31 @@ namespace {
 // larger one to show its rate.
 constexpr int64_t kSize = 1536, kLarge = 8192;
 
-using Operands = std::array<Tensor, 3>;
+// FP8 operands have a product in bf16, and the scale 1.
+struct Operands {
+  Tensor c, a, b, scale;
+  bool fp8() const { return scale.defined(); }
+};
 
 Operands place(Memory& memory, DType dtype, int64_t size) {
-  Operands t;
-  for (Tensor& x : t) x = memory[Purpose::temp].alloc(dtype, {size, size}, "matmul");
+  Region& temp = memory[Purpose::temp];
+  const auto square = [&](DType type) { return temp.alloc(type, {size, size}, "matmul"); };
+  Operands t{.c = square(is_fp8(dtype) ? DType::bf16 : dtype), .a = square(dtype), .b = square(dtype), .scale = {}};
+  if (is_fp8(dtype)) t.scale = temp.alloc(DType::f32, {kFp8Scale}, "scale");
   return t;
+}
+
+void multiply(Ops& ops, const Operands& t) {
+  if (t.fp8()) return ops.matmul_fp8(t.c, {t.a, t.scale}, {t.b, t.scale}, {}, {.fast_sums = true});
+  ops.matmul(t.c, t.a, t.b, {.trans_b = true});
+}
+
+void fill(Ops& ops, const Operands& t) {
+  if (t.fp8()) ops.fill(t.scale, 1);
+  for (uint64_t seed = 1; const Tensor& x : {t.a, t.b}) {
+    ops.fill_normal(t.fp8() ? t.c : x, 1.0, {.seed = seed++});
+    if (t.fp8()) ops.quantize_flat(x.viewed({x.numel()}), t.c.viewed({x.numel()}), t.scale, {});
+  }
 }
 
 // The same code measures its memory first, as every step does.
@@ -27,7 +46,8 @@ MemoryPlan plan(Backend& backend, DType dtype, int64_t size) {
   Memory memory;
   const auto model = backend.make_ops(memory[Purpose::temp]);
   const Operands t = place(memory, dtype, size);
-  NullOps(memory[Purpose::temp], model.get()).matmul(t[0], t[1], t[2], {.trans_b = true});
+  NullOps ops(memory[Purpose::temp], model.get());
+  multiply(ops, t);
   return memory.high_water();
 }
 
@@ -69,13 +89,12 @@ struct MatmulRate::Buffers {
         memory(backend.device(), plan(backend, dtype, edge)),
         ops(backend.make_ops(memory.memory()[Purpose::temp])),
         t(place(memory.memory(), dtype, edge)) {
-    ops->fill_normal(t[1], 1.0, {.seed = 1});
-    ops->fill_normal(t[2], 1.0, {.seed = 2});
+    fill(*ops, t);
     run();  // makes the library's kernel
   }
   double run() {  // seconds
     const auto start = std::chrono::steady_clock::now();
-    ops->matmul(t[0], t[1], t[2], {.trans_b = true});
+    multiply(*ops, t);
     ops->finish();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
@@ -103,11 +122,17 @@ double MatmulRate::median() const {
   return sorted[sorted.size() / 2];
 }
 
-double measure_peak(Backend& backend, DType compute) {
+std::vector<DType> product_types(const Precision& precision) {
+  std::vector<DType> types = {DType::f32};
+  if (precision.compute == DType::bf16) types.push_back(DType::bf16);
+  if (precision.fp8) types.push_back(DType::f8e4m3);
+  return types;
+}
+
+double measure_peak(Backend& backend, const Precision& precision) {
   constexpr double kSeconds = 0.5;
   double best = 0;
-  for (const DType dtype : {DType::f32, DType::bf16}) {
-    if (dtype == DType::bf16 && compute != DType::bf16) continue;
+  for (const DType dtype : product_types(precision)) {
     MatmulRate rate(backend, dtype);
     rate.measure(kSeconds);
     best = std::max(best, rate.best());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/device.h"
+#include "param/precision.h"
 
 namespace hlat {
 
@@ -26,9 +27,12 @@ class MatmulRate {
   double best_ = 0;
 };
 
-// The ceiling for a compute type: the best rate of a short measurement. bf16 on a CPU without bf16 instructions runs on
-// the f32 kernel, whose rate then holds.
-double measure_peak(Backend& backend, DType compute);
+// The types whose products a policy is held against, the fastest of them: bf16 on a CPU without bf16 instructions runs on the f32 kernel,
+// FP8 is emulated there.
+std::vector<DType> product_types(const Precision& precision);
+
+// The ceiling for a policy: the best rate of a short measurement.
+double measure_peak(Backend& backend, const Precision& precision);
 
 // Bytes read and written per second by a copy that no cache holds: the ceiling of ops that compute little.
 double measure_copy(Backend& backend);

@@ -1,6 +1,7 @@
 #include "bench/step_bench.h"
 
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
@@ -26,19 +27,16 @@ void scale(OpCost& c, double factor) {
 }  // namespace
 
 StepBench bench_step(const Config& config, Backend& backend, Comm& world, int local_ranks, int64_t steps, bool per_op) {
-  const DType compute = precision_of(config).compute;
   StepBench b;
   b.steps = steps;
   b.per_op = per_op;
   Assembly assembly(config, backend, world, local_ranks);
   const RankPlan& plan = assembly.plan();
-  // bf16 steps are held against the faster of both types: without bf16 instructions that is f32.
-  MatmulRate f32(backend, DType::f32);
-  std::unique_ptr<MatmulRate> bf16 = compute == DType::bf16 ? std::make_unique<MatmulRate>(backend, DType::bf16) : nullptr;
+  std::map<DType, MatmulRate> rates;
+  for (const DType type : product_types(precision_of(config))) rates.try_emplace(type, backend, type);
   const auto measure_rate = [&] {
     constexpr double kSeconds = 0.3;
-    f32.measure(kSeconds);
-    if (bf16) bf16->measure(kSeconds);
+    for (auto& [type, rate] : rates) rate.measure(kSeconds);
   };
   PlacedModel& model = assembly.build();
   const Mesh& mesh = model.mesh();
@@ -66,9 +64,16 @@ StepBench bench_step(const Config& config, Backend& backend, Comm& world, int lo
     measure_rate();
   }
   b.traffic = traffic_of(mesh);
-  const MatmulRate& rate = bf16 && bf16->median() > f32.median() ? *bf16 : f32;
-  b.peak_flops = sum_over(mesh, rate.median());
-  b.best_flops = sum_over(mesh, rate.best());
+  double rate = 0, wide = 0;
+  for (const auto& [type, own] : rates) {
+    if (!is_fp8(type)) wide = std::max(wide, own.median());
+    if (own.median() <= rate) continue;
+    rate = own.median();
+    b.peak_type = type;
+  }
+  b.peak_flops = sum_over(mesh, rate);
+  b.best_flops = sum_over(mesh, rates.at(b.peak_type).best());
+  b.wide_flops = sum_over(mesh, wide);
   b.hfu = sum_over(mesh, plan.executed_flops()) / b.peak_flops / median(times);
   b.step_s = median(times);
   model.ops().collect_times();
@@ -112,8 +117,9 @@ std::string comm_text(const StepBench& b) {
 
 std::string bench_text(const Config& config, const StepBench& b) {
   std::string s = fmt::format("{}\n", b.machine);
-  s += fmt::format("matmul rate    {:.1f} GFLOP/s, median of repetitions between the steps; best {:.1f}\n", b.peak_flops * 1e-9,
-                   b.best_flops * 1e-9);
+  s += fmt::format("matmul rate    {:.1f} GFLOP/s of {}, median of repetitions between the steps; best {:.1f}\n", b.peak_flops * 1e-9,
+                   name_of(b.peak_type), b.best_flops * 1e-9);
+  if (b.wide_flops < b.peak_flops) s += fmt::format("               {:.1f} GFLOP/s of products that are not FP8\n", b.wide_flops * 1e-9);
   s += fmt::format("step           {:.3f} s, {}; {} tokens, precision {}, recompute {}\n", b.step_s,
                    b.steps > 1 ? fmt::format("median of {}", b.steps) : "one step", b.tokens_per_step, precision_words(config),
                    config.train.recompute.str());
@@ -124,8 +130,8 @@ std::string bench_text(const Config& config, const StepBench& b) {
   s += fmt::format("copy rate      {:.1f} GB/s, read and written\n", b.copy_bytes * 1e-9);
   s += fmt::format("\n{:<32} {:>7} {:>10} {:>7} {:>10} {:>9} {:>15}\n", "op", "calls", "ms", "share", "GFLOP/s", "GB/s", "of its ceiling");
   // The ceiling of an op is the one it comes nearer to: the matmul rate for its arithmetic, the copy rate for its bytes.
-  const double matmul_rate = b.peak_flops / static_cast<double>(b.mesh.ranks());
-  const auto row = [&](std::string_view name, const OpCost& c) {
+  const auto of_rank = [&](double flops) { return flops / static_cast<double>(b.mesh.ranks()); };
+  const auto row = [&](std::string_view name, const OpCost& c, double matmul_rate) {
     if (c.calls == 0) return;
     const double flops = c.flops / c.seconds, bytes = c.bytes / c.seconds;
     const bool computes = flops / matmul_rate > bytes / b.copy_bytes;
@@ -133,8 +139,12 @@ std::string bench_text(const Config& config, const StepBench& b) {
                      100 * c.seconds / b.step_s, flops * 1e-9, bytes * 1e-9, computes ? "matmul" : "copy",
                      100 * (computes ? flops / matmul_rate : bytes / b.copy_bytes));
   };
-  for (int k = 0; k < kOpKinds; ++k) row(name_of(static_cast<OpKind>(k)), b.ops.op[static_cast<size_t>(k)]);
-  for (const auto& [name, c] : b.ops.matmuls) row("  matmul " + name, c);
+  for (int k = 0; k < kOpKinds; ++k) {
+    const auto kind = static_cast<OpKind>(k);
+    row(name_of(kind), b.ops.op[static_cast<size_t>(k)], of_rank(kind == OpKind::matmul ? b.peak_flops : b.wide_flops));
+  }
+  for (const auto& [name, c] : b.ops.matmuls)
+    row("  matmul " + name, c, of_rank(std::string_view(name).ends_with("fp8") ? b.peak_flops : b.wide_flops));
   return s;
 }
 
@@ -148,6 +158,7 @@ nlohmann::ordered_json bench_json(const Config& config, const StepBench& b) {
                            {"mfu", is_utilization(b.mfu) ? nlohmann::ordered_json(b.mfu) : nlohmann::ordered_json()},
                            {"hfu", is_utilization(b.hfu) ? nlohmann::ordered_json(b.hfu) : nlohmann::ordered_json()},
                            {"peak_flops", b.peak_flops},
+                           {"peak_type", name_of(b.peak_type)},
                            {"best_flops", b.best_flops},
                            {"planned_bytes", b.planned_bytes},
                            {"used_bytes", b.used_bytes},

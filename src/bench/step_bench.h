@@ -16,8 +16,11 @@ struct StepBench {
   int64_t steps = 0, tokens_per_step = 0;
   double step_s = 0;  // median
   double tokens_per_s = 0, mfu = 0, hfu = 0;
-  double peak_flops = 0;  // matmul rate: median of repetitions taken before, between and after the steps
+  // Matmul rate of the fastest type that the policy multiplies: median of repetitions taken before, between and after the steps.
+  double peak_flops = 0;
+  DType peak_type = DType::f32;
   double best_flops = 0;  // the fastest of them
+  double wide_flops = 0;  // as peak_flops, of products that are not FP8
   double copy_bytes = 0;  // per second, read and written; of one rank, measured with per_op
   size_t planned_bytes = 0, used_bytes = 0;
   double comm_s = 0, comm_wait_s = 0;  // per step: time of all communication, and what of it computation waited for

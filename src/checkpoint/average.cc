@@ -45,10 +45,17 @@ std::vector<double> checked_shares(const std::vector<double>& shares, size_t cou
   return shares;
 }
 
+// Of each weight its master, or the weight itself where that is one, in f32.
 bool has_all_masters(const CheckpointIndex& index) {
-  return std::all_of(index.tensors.begin(), index.tensors.end(), [&](const SavedTensor& t) {
-    return t.kind != StateKind::weight || index.find(StateKind::master, t.name).has_value();
+  const auto has_master = [&](const SavedTensor& t) { return index.find(StateKind::master, t.name).has_value(); };
+  return std::ranges::any_of(index.tensors, has_master) && std::ranges::all_of(index.tensors, [&](const SavedTensor& t) {
+    return t.kind != StateKind::weight || t.dtype == DType::f32 || has_master(t);
   });
+}
+
+int32_t finest(const CheckpointIndex& index, StateKind kind, const std::string& name) {
+  const auto found = index.find(kind, name);
+  return found ? *found : *index.find(StateKind::weight, name);
 }
 
 // Keys of the model that leave its tensors as they are, but not what it computes.
@@ -114,9 +121,9 @@ void CheckpointAverage::make_index(const AverageOptions& options) {
   index_.run = "average-" + checksum_text(checksum(index_.records.back().json));
   for (const SavedTensor& t : readers_.front()->index().tensors) {
     if (t.kind != StateKind::weight) continue;
-    index_.tensors.push_back({t.name, StateKind::weight, options.dtype.value_or(t.dtype), t.shape});
+    index_.tensors.push_back({t.name, StateKind::weight, options.dtype.value_or(of_masters() ? DType::bf16 : t.dtype), t.shape});
     sources_.emplace_back();
-    for (const auto& reader : readers_) sources_.back().push_back(*reader->index().find(kind_, t.name));
+    for (const auto& reader : readers_) sources_.back().push_back(finest(reader->index(), kind_, t.name));
   }
 }
 

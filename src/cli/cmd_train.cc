@@ -220,7 +220,7 @@ RunEnd run_rank(const TrainArgs& args, const Config& given, Config config, Sessi
   start.begin("opening the run folder");
   RunFolder* folder = open_folder(given, config, from, args.fresh, session, guard);
   start.begin("taking memory");
-  const double peak = measure_peak(*backend, precision_of(config).compute);
+  const double peak = measure_peak(*backend, precision_of(config));
   TrainSetup setup{.plan = assembly.plan(), .peak_flops = peak, .model = assembly.build(), .data = data.get()};
   setup.flight = &guard.flight();
   setup.model.ops().record_to(guard.flight());

@@ -25,12 +25,13 @@ enum class AlarmRule : uint8_t {
   moments,
   probe_gap,
   position_loss,
-  wrong_update
+  wrong_update,
+  fp8_range
 };
-inline constexpr size_t kAlarmRules = 14;
+inline constexpr size_t kAlarmRules = 15;
 inline constexpr std::array<std::string_view, kAlarmRules> kAlarmNames = {
-    "grad_growth", "loss_rise",    "spike",      "leak",    "dead_layer", "exploding_layer", "attention_logits",
-    "drift",       "lost_updates", "repetition", "moments", "probe_gap",  "position_loss",   "wrong_update"};
+    "grad_growth",  "loss_rise",  "spike",   "leak",      "dead_layer",    "exploding_layer", "attention_logits", "drift",
+    "lost_updates", "repetition", "moments", "probe_gap", "position_loss", "wrong_update",    "fp8_range"};
 
 inline std::string_view name_of(AlarmRule rule) { return kAlarmNames[static_cast<size_t>(rule)]; }
 

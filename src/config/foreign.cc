@@ -185,7 +185,8 @@ std::string foreign_value(std::string_view key, std::string_view given) {
     if (is(" bfloat16 bf16_mixed bf16mixed amp autocast auto mixed_precision ")) return "did you mean mixed?";
     if (is(" bf16sr bf16_stochastic ")) return "did you mean bf16_sr?";
     if (is(" mixed_precisionsr mixed_precision_sr ")) return "did you mean mixed_sr?";
-    if (is(" fp16 float16 half f16 fp8 ")) return "the nearest is mixed, which computes in bf16 and needs no loss scaling";
+    if (is(" float8 f8 e4m3 transformer_engine ")) return "did you mean fp8?";
+    if (is(" fp16 float16 half f16 ")) return "the nearest is mixed, which computes in bf16 and needs no loss scaling";
   }
   if (key == "train.recompute") {
     if (is(" true yes on block layer ")) return "did you mean full?";

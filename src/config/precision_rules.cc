@@ -15,18 +15,22 @@ constexpr int64_t kGrain = 16;  // dimensions of FP8 products are multiples of t
 std::vector<Violation> fp8_shape_violations(const Config& config) {
   std::vector<Violation> found;
   const ModelConfig& m = config.model;
-  const int64_t tp = config.parallel.tp, tokens = config.train.micro_batch * config.train.seq_len;
+  // Of a micro-batch that is chosen: if the largest one does not do, none does.
+  const int64_t tp = config.parallel.tp, rows = config.train.global_batch / std::max<int64_t>(1, config.parallel.dp);
+  const int64_t tokens = (config.train.micro_batch > 0 ? config.train.micro_batch : rows) * config.train.seq_len;
   if (tokens % kGrain != 0)
     found.push_back({{"train.seq_len", "train.micro_batch", "train.precision"},
                      fmt::format("a micro-batch has {} tokens; FP8 products need a multiple of {}", tokens, kGrain)});
   if (!m.coalesced)
     found.push_back({{"model.coalesced", "train.precision"}, "must be true with FP8 products: separate projections have none"});
   if (tp <= 1 || m.hidden % kGrain != 0) return found;
-  for (int rank = 0; m.ffn % kGrain == 0 && rank < tp; ++rank)
-    if (const int64_t share = part_of(m.ffn, rank, static_cast<int>(tp)).count; share % kGrain != 0) {
+  // Gate and up projections together have twice the columns.
+  const int64_t grain = m.ffn % kGrain == 0 ? kGrain : kGrain / 2;
+  for (int rank = 0; m.ffn % grain == 0 && rank < tp; ++rank)
+    if (const int64_t share = part_of(m.ffn, rank, static_cast<int>(tp)).count; share % grain != 0) {
       found.push_back({{"parallel.tp", "model.ffn", "train.precision"},
                        fmt::format("tp rank {} has {} of the {} columns of model.ffn; FP8 products need a multiple of {}", rank, share,
-                                   m.ffn, kGrain)});
+                                   m.ffn, grain)});
       break;
     }
   if (m.heads * m.head_dim() % kGrain == 0 && m.head_dim() % kGrain != 0)

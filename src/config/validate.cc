@@ -332,7 +332,7 @@ std::vector<Violation> validate(const Config& given, std::set<std::string> skip)
   batch_rules(check, config);
   rank_rules(check, config);
   pipeline_rules(check, config.parallel, config.model.layers);
-  for (const Violation& v : precision_violations(config)) check.rule(v.keys, [&] { return v.message; });
+  for (const Violation& v : precision_violations(given)) check.rule(v.keys, [&] { return v.message; });
   size_rules(check, config);
   data_rules(check, config);
   checkpoint_rules(check, config.checkpoint);

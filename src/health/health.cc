@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/failure_word.h"
+#include "health/fingerprint.h"
 
 namespace hlat {
 
@@ -26,7 +27,7 @@ std::vector<Replicas::Item> items_of(const ParamStore& params, Axis axis) {
 }  // namespace
 
 Health::Health(const ParamStore& params, const Mesh& mesh, bool zero1, int64_t every, Ops& ops, Device& device, Region& io)
-    : params_(params), ops_(ops), device_(device), every_(mesh.shape().ranks() > 1 ? every : 0), zero1_(zero1) {
+    : params_(params), mesh_(mesh), ops_(ops), device_(device), every_(mesh.shape().ranks() > 1 ? every : 0), zero1_(zero1) {
   if (every_ == 0) return;
   for (int i = 0; i < kAxes; ++i) {
     const auto axis = static_cast<Axis>(i);
@@ -86,6 +87,26 @@ void Health::check_weights(int64_t step) const {
   };
   for (const Replicas& r : shared_) check(r);
   check(*dp_);
+  check_scales(step);
+}
+
+// One scale of a layer's operand for all ranks of a stage.
+void Health::check_scales(int64_t step) const {
+  if (!params_.precision().fp8) return;
+  const Fp8State& fp8 = params_.fp8_state();
+  std::vector<float> values(static_cast<size_t>(fp8.scales.numel() + fp8.history.numel()));
+  device_.download(values.data(), fp8.scales);
+  device_.download(values.data() + fp8.scales.numel(), fp8.history);
+  const uint64_t own = fingerprint(values.data(), values.size() * sizeof(float));
+  for (const Axis axis : {Axis::tp, Axis::dp}) {
+    Comm& comm = mesh_.along(axis);
+    if (comm.size() == 1) continue;
+    std::vector<uint64_t> all(static_cast<size_t>(comm.size()));
+    all[static_cast<size_t>(comm.rank())] = own;
+    comm.host().all_gather_bytes(all.data(), sizeof(own));
+    if (const auto who = describe_difference(all, mesh_.ranks_along(axis)))
+      differ(step, fmt::format("scales of FP8 differ between {} ranks: {}", comm.name(), *who));
+  }
 }
 
 void Health::check_state(int64_t step) const {
@@ -93,14 +114,15 @@ void Health::check_state(int64_t step) const {
   check_weights(step);
   if (!params_.precision().keyed_noise || zero1_ || dp_->items().empty()) return;
   const auto check = [&](Tensor Bucket::*kind, const char* what) {
-    for (const Bucket& b : params_.buckets()) {
-      if (!(b.*kind).defined()) return;
+    const std::vector<Bucket>& buckets = params_.buckets();
+    if (std::ranges::none_of(buckets, [&](const Bucket& b) { return (b.*kind).defined(); })) return;
+    for (const Bucket& b : buckets)
       for (const ParamId id : b.params) {
         HLAT_CHECK(dp_->items()[static_cast<size_t>(id)].param == id, "item {} over dp is another parameter", id);
-        const int64_t begin = params_.offset(id) - b.own.begin;
-        dp_->take(ops_, static_cast<size_t>(id), (b.*kind).rows(begin, begin + params_.weight(id).numel()));
+        const bool own = (b.*kind).defined();  // else its weight again, in place of a master
+        const int64_t begin = params_.offset(id) - (own ? b.own.begin : 0);
+        dp_->take(ops_, static_cast<size_t>(id), (own ? b.*kind : b.weight).rows(begin, begin + params_.weight(id).numel()));
       }
-    }
     if (const auto words = dp_->difference(device_, what)) differ(step, *words);
   };
   check(&Bucket::master, "master weights");

@@ -4,7 +4,7 @@
 //   gradients, before the update   the rows that sharing lists name (param_spec.h), which have been summed over their axis or
 //                                  computed alike: checksums, taken before the sum over dp; over dp without ZeRO-1: checksums;
 //                                  and the sums over dp themselves, by the sums of their elements (sum_check.h)
-//   weights, after the update      the same rows over their axis; over dp all: checksums
+//   weights, after the update      the same rows over their axis; over dp all: checksums; scales of FP8 and their history over tp and dp
 //   state, before it is saved      weights as above; over dp without ZeRO-1 also moments and masters: checksums
 //
 // Where ranks round with noise of their own (precision.keyed_noise=false) replicas part, as is wanted: then only the sums of gradients
@@ -41,8 +41,10 @@ class Health {
 
  private:
   void compare_gradients(const Replicas& r, int64_t step) const;
+  void check_scales(int64_t step) const;
 
   const ParamStore& params_;
+  const Mesh& mesh_;
   Ops& ops_;
   Device& device_;
   int64_t every_;

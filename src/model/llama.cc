@@ -7,11 +7,20 @@ namespace {
 
 // Those that take part in matrix products.
 int64_t matmul_parameters(const ModelConfig& m) {
-  const int64_t attention = (m.heads + 2 * m.kv()) * m.head_dim() * m.hidden + m.hidden * m.heads * m.head_dim();
-  return m.layers * (attention + 3 * m.hidden * m.ffn) + m.vocab * m.hidden;
+  int64_t block = 0;
+  for (const LinearShape& l : linear_shapes(m)) block += l.outputs * l.inputs;
+  return m.layers * block + m.vocab * m.hidden;
 }
 
 }  // namespace
+
+std::array<LinearShape, 4> linear_shapes(const ModelConfig& m) {
+  const int64_t head = m.head_dim();
+  return {{{"attention.qkv", (m.heads + 2 * m.kv()) * head, m.hidden},
+           {"attention.output", m.hidden, m.heads * head},
+           {"mlp.gate_up", 2 * m.ffn, m.hidden},
+           {"mlp.down", m.hidden, m.ffn}}};
+}
 
 Llama::Llama(const Config& config, const Mesh& mesh) : config_(config.model) {
   const int stages = mesh.shape().pp, count = static_cast<int>(config.parallel.chunks);

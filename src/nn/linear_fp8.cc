@@ -44,7 +44,9 @@ Operand Linear::forward_input(Ctx& ctx, Tensor x) const {
 Operand Linear::backward_input_form(Ctx& ctx, Tensor x) const {
   if (!fp8(ctx) || !ctx.precision().fp8_weight_grads) return x;
   const Tensor columns = fp8_temp(ctx, DType::f8e4m3, {x.dim(1), x.dim(0)}, "input transposed");
-  ctx.ops.quantize(store(ctx, Fp8Role::input, {}, columns), x);
+  Fp8Store transposed = store(ctx, Fp8Role::input, {}, columns);
+  transposed.seen = {};  // the forward has counted them
+  ctx.ops.quantize(transposed, x);
   return {{}, {}, columns};
 }
 

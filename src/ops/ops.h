@@ -238,7 +238,6 @@ class Ops {
   void quantize(const Fp8Store& out, Tensor x /*(N, C) bf16*/);
   void rmsnorm_fp8(const Fp8Store& out, Tensor y, Tensor rstd, Tensor x, Tensor w, double eps);
   void add_rmsnorm_fp8(const Fp8Store& out, Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps);
-  void rmsnorm_bwd_fp8(const Fp8Store& out /*of dx*/, Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args);
   void swiglu_fp8(const Fp8Store& out, Tensor y, Tensor gu);
   void swiglu_bwd_fp8(const Fp8Store& out, Tensor dgu, Tensor dy, Tensor gu);
   // dst = src rounded, of any shape: a weight (fp8) of its master (f32 or bf16).
@@ -342,8 +341,6 @@ class Ops {
   // The fused ops: y, where it is undefined, is scratch in bf16, or undefined where fp8_scratch says that none is needed.
   virtual void do_rmsnorm_fp8(const Fp8Store& out, Tensor y, Tensor rstd, Tensor x, Tensor w, double eps);
   virtual void do_add_rmsnorm_fp8(const Fp8Store& out, Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps);
-  virtual void do_rmsnorm_bwd_fp8(const Fp8Store& out, Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args,
-                                  Tensor scratch);
   virtual void do_swiglu_fp8(const Fp8Store& out, Tensor y, Tensor gu);
   virtual void do_swiglu_bwd_fp8(const Fp8Store& out, Tensor dgu, Tensor dy, Tensor gu);
   virtual void do_quantize_flat(Tensor dst, Tensor src, Tensor scale, Tensor seen) = 0;

@@ -83,25 +83,6 @@ void Ops::add_rmsnorm_fp8(const Fp8Store& out, Tensor sum, Tensor y, Tensor rstd
   if (x.numel() > 0) do_add_rmsnorm_fp8(out, sum, fp8_room(y, x.shape), rstd, x, delta, w, eps);
 }
 
-void Ops::rmsnorm_bwd_fp8(const Fp8Store& out, Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args) {
-  check_bf16({"rmsnorm_bwd_fp8", "x"}, x);
-  check_store("rmsnorm_bwd_fp8", out, x.shape);
-  check({"rmsnorm_bwd_fp8", "dx"}, dx, x.shape, x.dtype);
-  check({"rmsnorm_bwd_fp8", "dy"}, dy, x.shape, x.dtype);
-  check({"rmsnorm_bwd_fp8", "w"}, w, {x.dim(1)}, x.dtype);
-  check({"rmsnorm_bwd_fp8", "rstd"}, rstd, {x.dim(0)}, DType::f32);
-  check_shape({"rmsnorm_bwd_fp8", "dw"}, dw, {x.dim(1)});
-  HLAT_CHECK(accumulates(dw.dtype, x.dtype), "rmsnorm_bwd_fp8: dw {}, x {}", dw.str(), x.str());
-  HLAT_CHECK(!same_data(dx, x) && !(args.add_dx && same_data(dx, dy)), "rmsnorm_bwd_fp8: dx {} is x, or is dy with add_dx", dx.str());
-  const Timed timed = count(OpKind::rmsnorm_bwd, (args.add_dx ? 10 : 9) * numel(x),
-                            hlat::bytes_of({dx, dw, dy, x, w, rstd}) + (args.add_dx ? hlat::bytes_of({dx}) : 0) +
-                                (args.accumulate_dw ? hlat::bytes_of({dw}) : 0) + bytes_of(out));
-  const Scope scope(temp_);
-  const Tensor space = scratch(rmsnorm_bwd_scratch(x.dim(0), x.dim(1)), OpKind::rmsnorm_bwd);
-  if (x.numel() == 0) return do_rmsnorm_bwd(dx, dw, dy, x, w, rstd, args, space);
-  do_rmsnorm_bwd_fp8(out, dx, dw, dy, x, w, rstd, args, space);
-}
-
 void Ops::swiglu_fp8(const Fp8Store& out, Tensor y, Tensor gu) {
   check_bf16({"swiglu_fp8", "gu"}, gu);
   HLAT_CHECK(gu.dim(1) % 2 == 0, "swiglu_fp8: gu {}", gu.str());
@@ -131,12 +112,6 @@ void Ops::do_rmsnorm_fp8(const Fp8Store& out, Tensor y, Tensor rstd, Tensor x, T
 void Ops::do_add_rmsnorm_fp8(const Fp8Store& out, Tensor sum, Tensor y, Tensor rstd, Tensor x, Tensor delta, Tensor w, double eps) {
   do_add_rmsnorm(sum, y, rstd, x, delta, w, eps);
   do_quantize(out, y);
-}
-
-void Ops::do_rmsnorm_bwd_fp8(const Fp8Store& out, Tensor dx, Tensor dw, Tensor dy, Tensor x, Tensor w, Tensor rstd, NormBwdArgs args,
-                             Tensor scratch) {
-  do_rmsnorm_bwd(dx, dw, dy, x, w, rstd, args, scratch);
-  do_quantize(out, dx);
 }
 
 void Ops::do_swiglu_fp8(const Fp8Store& out, Tensor y, Tensor gu) {

@@ -84,6 +84,7 @@ namespace {
 
 // A weight in FP8 has a master, in f32 or in the type that it would have without FP8.
 void check_fp8_weight(const AdamwTensors& t) {
+  HLAT_CHECK(t.weight.dtype == DType::f8e4m3, "adamw: weights of FP8 are f8e4m3, this one is {}", t.weight.str());
   HLAT_CHECK(t.weight.is_contiguous() && t.master.defined() && (t.master.dtype == DType::f32 || t.master.dtype == DType::bf16),
              "adamw: weight {}, master {}", t.weight.str(), t.master.str());
   check_shape({"adamw", "master"}, t.master, t.weight.shape);

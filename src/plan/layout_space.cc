@@ -187,10 +187,13 @@ std::vector<LayoutFamily> layout_families(const Config& config, const SpaceLimit
           p.sequence = tp > 1;
           p.zero1 = true;
           p.cuts.clear();
-          f.config.train.micro_batch = 1;
           f.config.train.precision = precision;
-          if (!allowed(f.config)) continue;
-          f.micro_batches = micro_batches(f.config);
+          for (const int64_t micro : micro_batches(f.config)) {
+            f.config.train.micro_batch = micro;
+            if (allowed(f.config)) f.micro_batches.push_back(micro);
+          }
+          if (f.micro_batches.empty()) continue;
+          f.config.train.micro_batch = f.micro_batches.front();
           out.push_back(std::move(f));
         }
   return out;

@@ -41,7 +41,7 @@ int64_t largest_micro_batch(const Config& config, const PlanTarget& target, cons
   careful.host_available *= kChosenShare;
   // Memory grows with the micro-batch: no larger one fits where a smaller does not.
   const auto end = std::partition_point(all.begin(), all.end(), [&](int64_t n) { return plan_fits(with(config, n), target, careful); });
-  return end == all.begin() ? 1 : *std::prev(end);
+  return all.empty() ? 1 : end == all.begin() ? all.front() : *std::prev(end);
 }
 
 bool micro_batch_fits(const Config& config, const PlanTarget& target, const Fit& fit) {

@@ -27,8 +27,9 @@ std::vector<Change> key_changes(const Config& config) {
     list.push_back({"parallel.sequence=true", [](Config& c) { c.parallel.sequence = true; }});
   if (config.parallel.dp > 1 && !config.parallel.zero1) list.push_back({"parallel.zero1=true", [](Config& c) { c.parallel.zero1 = true; }});
   if (config.train.loss_chunk > 256) list.push_back({"train.loss_chunk=256", [](Config& c) { c.train.loss_chunk = 256; }});
-  if (config.train.precision != PrecisionKind::bf16_sr && config.precision == PrecisionConfig{})
-    list.push_back({"train.precision=bf16_sr", [](Config& c) { c.train.precision = PrecisionKind::bf16_sr; }});
+  const PrecisionKind leanest = precision_of(config).fp8 ? PrecisionKind::fp8_sr : PrecisionKind::bf16_sr;
+  if (config.train.precision != leanest && config.precision == PrecisionConfig{})
+    list.push_back({fmt::format("train.precision={}", name_of(leanest)), [leanest](Config& c) { c.train.precision = leanest; }});
   return list;
 }
 

@@ -4,13 +4,23 @@
 
 #include "base/format.h"
 #include "checkpoint/staging.h"
+#include "plan/fp8_plan.h"
 
 namespace hlat {
 
 namespace {
 
-// Of the tensors that a checkpoint has of each parameter.
-uint64_t element_bytes(const Precision& p) { return size_of(p.weight) + (p.master ? size_of(DType::f32) : 0) + 2 * size_of(p.moment); }
+// What a checkpoint has of all parameters. Of those in FP8 the master is the weight.
+struct SavedBytes {
+  uint64_t weights = 0, masters = 0, moments = 0;
+};
+SavedBytes saved_bytes(const Config& config, uint64_t parameters) {
+  const Precision p = precision_of(config);
+  const uint64_t fp8 = static_cast<uint64_t>(fp8_plan(config).parameters), others = parameters - fp8;
+  return {.weights = others * size_of(p.weight) + fp8 * size_of(p.master ? DType::f32 : p.weight),
+          .masters = p.master ? others * size_of(DType::f32) : 0,
+          .moments = 2 * parameters * size_of(p.moment)};
+}
 
 std::string number_of(double bytes) { return format_bytes(static_cast<uint64_t>(bytes)); }
 
@@ -21,10 +31,10 @@ SavePlan save_plan(const Config& config, const RankPlan& plan, const Fit& fit) {
   SavePlan s;
   s.saves = plan.use == ParamUse::training && saves_anything(c);
   if (!s.saves) return s;
-  const auto parameters = static_cast<uint64_t>(plan.parameters);
-  s.bytes = parameters * element_bytes(precision_of(config));
+  const SavedBytes saved = saved_bytes(config, static_cast<uint64_t>(plan.parameters));
+  s.bytes = saved.weights + saved.masters + saved.moments;
   s.kept_bytes = static_cast<uint64_t>(c.keep + 1) * s.bytes;
-  if (c.weights_every_tokens > 0) s.weights_bytes = parameters * size_of(DType::bf16);
+  if (c.weights_every_tokens > 0) s.weights_bytes = static_cast<uint64_t>(plan.parameters) * size_of(DType::bf16);
   constexpr double kMinutesOfADay = 24 * 60;
   if (c.minutes > 0)
     s.bytes_per_day = static_cast<double>(s.bytes) * kMinutesOfADay / c.minutes;

@@ -83,6 +83,8 @@ void monitor_values(const Monitors& m, const Number& number, const List& list) {
   number("moment2_min", m.moment2_min);
   number("moment2_max", m.moment2_max);
   if (m.update_error) number("update_error", *m.update_error);
+  if (!m.fp8_saturated.empty()) list("fp8_saturated", m.fp8_saturated);
+  if (!m.fp8_lost.empty()) list("fp8_lost", m.fp8_lost);
   list("position_loss", m.position_loss);
   number("repeated_rows", m.repeated_rows);
   number("repetition", m.repetition);

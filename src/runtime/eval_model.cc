@@ -39,6 +39,19 @@ int64_t trained_length(const CheckpointIndex& index) {
 
 bool EvalModel::imported() const { return index_.find_record(kImportRecord) != nullptr; }
 
+namespace {
+
+// Weights alone are not FP8, so its rules do not bind.
+void drop_fp8(Config& c) {
+  if (c.train.precision == PrecisionKind::fp8) c.train.precision = PrecisionKind::mixed;
+  if (c.train.precision == PrecisionKind::fp8_sr) c.train.precision = PrecisionKind::bf16_sr;
+  c.precision.products.clear();
+  c.precision.fp8_grads.clear();
+  c.precision.weight_grads.clear();
+}
+
+}  // namespace
+
 Config evaluation_config(const CheckpointIndex& index, const std::vector<std::string>& overrides, int64_t max_length) {
   const Config saved = config_from_json(nlohmann::ordered_json::parse(index.config)).config;
   Config base = saved;
@@ -50,6 +63,7 @@ Config evaluation_config(const CheckpointIndex& index, const std::vector<std::st
   const bool imported = index.find_record(kImportRecord) != nullptr;
   base.train.precision = precision_for(index, saved.train.precision, imported);
   if (imported) base.precision = {};
+  drop_fp8(base);
   if (max_length > 0) base.train.seq_len = max_length;
   // The batch follows from the mesh; data is not read.
   Config config = override_config(std::move(base), overrides, {"train.global_batch", "data.validate_rows"}).config;

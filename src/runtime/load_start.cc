@@ -45,7 +45,10 @@ TrainState load(const StartPoint& start, PlacedModel& model, int threads, const 
   const double begin = now_s();
   const LoadResult result = load_state(reader, model.executor().params(), model.mesh(), model.device(),
                                        start.resumes() ? LoadWhat::training : LoadWhat::weights, threads);
-  restore_fp8(start.index, model.executor());
+  if (!start.resumes())
+    model.executor().weights_loaded(false);
+  else if (!restore_fp8(start.index, model.executor()))
+    say("the checkpoint has no scales of FP8: they begin anew", false);
   tell_loaded(start, result, now_s() - begin, say);
   return state;
 }

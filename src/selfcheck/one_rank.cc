@@ -86,8 +86,9 @@ void hand_round(Comm& world, OneRankGradients& tensors) {
 
 }  // namespace
 
-// fp32: sums in another order. bf16: partial sums are rounded to 8 bits before they are added; up to 0.02 was seen over many layouts.
-double gradient_limit(const Precision& p) { return p.compute == DType::bf16 || p.grad == DType::bf16 ? 0.08 : 1e-4; }
+// fp32: sums in another order. bf16: partial sums are rounded to 8 bits before they are added; up to 0.02 was seen over many layouts. FP8:
+// a last bit of bf16 moves one value in thirty to its neighbour, 6 or 12 % away; up to 0.18 was seen.
+double gradient_limit(const Precision& p) { return p.fp8 ? 0.35 : p.compute == DType::bf16 || p.grad == DType::bf16 ? 0.08 : 1e-4; }
 
 OneRankStep one_rank_step(const SelfCheckRun& run) {
   const std::unique_ptr<Comm> self = run.world.split(run.rank(), 0, "one rank");

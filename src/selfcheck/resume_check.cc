@@ -39,7 +39,7 @@ std::string save_and_step(const SelfCheckRun& run, CheckModel& model, int64_t do
   request.index = words_of_save(run.config, done);
   request.own_record = own_fp8(model.executor());
   request.join_records = [](CheckpointIndex& index, const std::vector<std::string>& parts) {
-    if (std::string scales = join_fp8(parts); !scales.empty()) index.records.push_back({"fp8", 1, std::move(scales)});
+    if (std::string scales = join_fp8(parts); !scales.empty()) index.records.push_back({"fp8", kFp8Version, std::move(scales)});
   };
   saver.begin(std::move(request));
   next = model.step(done + 1);
@@ -62,8 +62,10 @@ ModelVerdict check_resume(const SelfCheckRun& run, CheckModel& model, int64_t do
       return ModelVerdict::failed("the checkpoint was not saved: " + words);
   const std::vector<StateHash> right = state_hashes(model.params(), model.device());
   for (const Bucket& b : model.params().buckets())
-    for (const Tensor& t : {b.weight, b.grad, b.m, b.v, b.master})
+    for (const Tensor& t : {b.weight, b.transposed, b.grad, b.m, b.v, b.master})
       if (t.defined()) model.ops().fill(t, std::numeric_limits<double>::quiet_NaN());
+  if (const Fp8State& fp8 = model.params().fp8_state(); fp8.scales.defined())
+    for (const Tensor& t : {fp8.scales, fp8.history}) model.ops().fill(t.viewed({t.numel()}), 1);
   CheckpointReader reader(checkpoint_path(run.config.run.dir, done));
   load_state(reader, model.params(), model.mesh(), model.device(), LoadWhat::training, run.threads);
   restore_fp8(reader.index(), model.executor());

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "model/llama.h"
+#include "ops/fp8.h"
 #include "parallel/partition.h"
 
 namespace hlat {
@@ -40,11 +41,12 @@ void shrink_layers(Config& c) {
 }
 
 // Halves of a head turn as pairs, so its size is even; kernels treat multiples of 16 and of 8 apart from the rest.
-int64_t shrunk_head(int64_t head_dim, int64_t heads) {
+// Products of FP8 take multiples of 16 alone.
+int64_t shrunk_head(int64_t head_dim, int64_t heads, bool fp8) {
   int64_t e = head_dim % 16 == 0 ? 16 : head_dim % 8 == 0 ? 8 : 8 + head_dim % 8;
   if (e * heads < kLeastHidden && head_dim % 32 == 0) e = 32;
   e = std::min(e, head_dim);
-  while (e * heads > kMostHidden && e % 4 == 0) e /= 2;
+  while (e * heads > kMostHidden && e % 4 == 0 && !(fp8 && e % 32 != 0)) e /= 2;
   return e;
 }
 
@@ -55,7 +57,7 @@ void shrink_heads(Config& c) {
   const bool grouped = m.kv_heads != 0;
   m.heads = kv * group;
   m.kv_heads = grouped ? kv : 0;
-  m.hidden = m.heads * shrunk_head(head_dim, m.heads);
+  m.hidden = m.heads * shrunk_head(head_dim, m.heads, precision_of(c).fp8);
   m.init_std *= std::sqrt(static_cast<double>(hidden) / static_cast<double>(m.hidden));
 }
 
@@ -63,8 +65,10 @@ void shrink_batch(Config& c) {
   TrainConfig& t = c.train;
   const int64_t dp = c.parallel.dp, tokens = t.micro_batch * t.seq_len;
   const int64_t micros = std::min(t.global_batch / (t.micro_batch * dp), c.parallel.pp + 1);
-  t.seq_len = shrunk_size(t.seq_len, c.parallel.tp, kTokens);
-  t.micro_batch = std::min<int64_t>(t.micro_batch, 2);
+  const int64_t grain = precision_of(c).fp8 ? kFp8Grain : 1, rows = t.micro_batch;
+  t.seq_len = shrunk_size(t.seq_len, c.parallel.tp * grain, kTokens);
+  t.micro_batch = std::min<int64_t>(rows, 2);
+  while (t.micro_batch < rows && t.micro_batch * t.seq_len % grain != 0) ++t.micro_batch;
   t.global_batch = t.micro_batch * dp * micros;
   if (t.loss_chunk < tokens) t.loss_chunk = t.micro_batch * t.seq_len / 3 + 1;
 }
@@ -91,7 +95,7 @@ Config shrunk(const Config& given) {
   if (is_small(c)) return c;
   shrink_layers(c);
   shrink_heads(c);
-  const int64_t unit = 8 * c.parallel.tp;
+  const int64_t unit = (precision_of(c).fp8 ? kFp8Grain : 8) * c.parallel.tp;
   c.model.ffn = shrunk_size(c.model.ffn, unit, c.model.hidden);
   c.model.vocab = shrunk_size(c.model.vocab, unit, kVocab);
   shrink_batch(c);

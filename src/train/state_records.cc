@@ -11,15 +11,9 @@ namespace hlat {
 
 namespace {
 
-constexpr int kDataVersion = 1, kKernelsVersion = 1, kLossVersion = 1, kAlarmsVersion = 1, kFp8Version = 1;
+constexpr int kDataVersion = 1, kKernelsVersion = 1, kLossVersion = 1, kAlarmsVersion = 1;
 
 using Json = nlohmann::json;
-
-void check_version(const Record& record, int known) {
-  if (record.version > known)
-    fail<UsageError>("its record of the {} has version {}; this program reads up to {}: use a newer hlat", record.name, record.version,
-                     known);
-}
 
 // An empty one where the checkpoint has none.
 template <class State>
@@ -35,6 +29,12 @@ State saved_state(const CheckpointIndex& index, const char* name, int version) {
 }
 
 }  // namespace
+
+void check_version(const Record& record, int known) {
+  if (record.version > known)
+    fail<UsageError>("its record of the {} has version {}; this program reads up to {}: use a newer hlat", record.name, record.version,
+                     known);
+}
 
 std::string own_record(const OwnPosition& position, const std::string& kernels, const std::string& fp8) {
   Json own = Json::object();

@@ -40,4 +40,7 @@ DataState saved_position(const CheckpointIndex& index);
 // For Backend::use_kernel_choices on this rank; empty: none were saved. DamagedCheckpoint where they cannot be read.
 std::string saved_kernels(const CheckpointIndex& index, int rank);
 
+// UsageError where a record was written by a newer program.
+void check_version(const Record& record, int known);
+
 }  // namespace hlat

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "train/fp8_counts.h"
 #include "train/model_parts.h"
 #include "train/row_statistics.h"
 
@@ -55,6 +56,7 @@ void combine_over(const Mesh& mesh, std::vector<double>& sums, std::vector<doubl
 struct StepMonitor::Numbers {
   enum ByPart : int64_t { kGrad, kWeight, kChange, kUnchanged, kElements, kByPart };
   enum Sample : int64_t { kRepetition, kCopyBaseline, kRows, kRepeated, kSample };
+  static constexpr int64_t kFp8 = std::tuple_size_v<Fp8Counts>;
   enum Moments : int64_t { kM, kV, kLeastV, kUpdateError, kMoments };  // least: with its sign changed
   int64_t parts, table, sources;
   std::vector<double> sums, largest;
@@ -63,13 +65,14 @@ struct StepMonitor::Numbers {
       : parts(parts_),
         table(sources_ * positions),
         sources(sources_),
-        sums(static_cast<size_t>(kByPart * parts + table + sources + kSample)),
+        sums(static_cast<size_t>(kByPart * parts + table + sources + kSample + kFp8)),
         largest(static_cast<size_t>(kMoments + maxima), kNothing) {}
   double& by_part(ByPart what, int64_t part) { return sums[static_cast<size_t>(what * parts + part)]; }
   double by_part(ByPart what, int64_t part) const { return sums[static_cast<size_t>(what * parts + part)]; }
   int64_t losses() const { return kByPart * parts; }
   int64_t rows() const { return losses() + table; }
   int64_t sample() const { return rows() + sources; }
+  int64_t fp8() const { return sample() + kSample; }
 };
 
 StepMonitor::StepMonitor(Executor& executor)
@@ -184,6 +187,7 @@ Monitors StepMonitor::finish(const OptimScalars& s, double lr, int64_t step) {
   Numbers n(parts_, sources_, positions_, maxima_.dim(0));
   add_units(s, n);
   add_passes(n);
+  std::ranges::copy(fp8_counts(executor_), n.sums.begin() + n.fp8());
   if (const auto error = updates_.error(config_.optim, lr, step)) n.largest[Numbers::kUpdateError] = *error;
   combine_over(mesh_, n.sums, n.largest);
   return monitors_of(n);
@@ -205,6 +209,7 @@ Monitors StepMonitor::monitors_of(const Numbers& n) const {
   m.moment2_max = n.largest[Numbers::kV];
   if (const double error = n.largest[Numbers::kUpdateError]; error != kNothing) m.update_error = error;
   m.moment2_min = m.moment2_max > 0 ? -n.largest[Numbers::kLeastV] : 0;
+  add_fp8(m, std::span(n.sums).subspan(static_cast<size_t>(n.fp8()), Numbers::kFp8));
 
   const int64_t seq = config_.train.seq_len;
   const auto loss = [&](int64_t source, int64_t position) {

@@ -152,6 +152,16 @@ const Planted kPlanted[] = {
      "50.0% of the rows"},
     {"wrong_update", AlarmRule::wrong_update, 10, 10, [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.update_error = 0.03; }); },
      "differ by 3%"},
+    {"fp8_saturates", AlarmRule::fp8_range, 200, 30,
+     [](StepMetrics& m) { monitored(m, [](Monitors& o) {
+                            o.fp8_saturated = {0, 0.02, 0}, o.fp8_lost = {0, 0, 0};
+                          }); },
+     "2% of the gradients"},
+    {"fp8_loses", AlarmRule::fp8_range, 200, 30,
+     [](StepMetrics& m) { monitored(m, [](Monitors& o) {
+                            o.fp8_saturated = {0, 0, 0}, o.fp8_lost = {0.75, 0.1, 0};
+                          }); },
+     "75% of the inputs"},
     {"repeated_source", AlarmRule::repetition, 1000, 240,
      [](StepMetrics& m) {
        monitored(m, [&](Monitors& o) { o.source_loss[2].second *= std::exp(-0.01 * static_cast<double>(m.step - 1000)); });

@@ -46,6 +46,27 @@ TEST(CheckpointAverages, AreTheMeanOfTheMastersRoundedToTheWeightsType) {
   }
 }
 
+// The weight of a layer in FP8 is saved as its master; the others' masters are averaged all the same.
+TEST(CheckpointAverages, TakeMastersWhereSomeWeightsAreTheirOwn) {
+  const TempDir dir;
+  const auto written = [&](const char* name, uint32_t seed) {
+    SmallCheckpoint c = small_model(seed);
+    std::erase_if(c.tensors, [](const SmallTensor& t) { return t.kind == StateKind::weight && t.name == "layers.0.attention.qkv"; });
+    for (SmallTensor& t : c.tensors)
+      if (t.kind == StateKind::master && t.name == "layers.0.attention.qkv") t.kind = StateKind::weight;
+    return std::pair{write_small(dir.path(name), c), c};
+  };
+  auto [from_a, a] = written("a", 1);
+  auto [from_b, b] = written("b", 2);
+  const fs::path wide = average({from_a, from_b}, dir.path("wide"), {.dtype = DType::f32});
+  for (const auto& [name, kind] : {std::pair{"embedding", StateKind::master}, {"layers.0.attention.qkv", StateKind::weight}}) {
+    const std::vector<float> got = values(wide, name), &x = a.tensor(kind, name).values, &y = b.tensor(kind, name).values;
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], static_cast<float>((static_cast<double>(x[i]) + y[i]) / 2)) << name;
+  }
+  CheckpointReader reader(average({from_a, from_b}, dir.path("bf16")));
+  for (const SavedTensor& t : reader.index().tensors) EXPECT_EQ(t.dtype, DType::bf16) << t.name;
+}
+
 TEST(CheckpointAverages, RoundOnceToTheNearestEven) {
   const TempDir dir;
   const float half = 1 + 0x1p-8f;  // between the bf16 numbers 1 and 1 + 2^-7

@@ -15,6 +15,7 @@
 #include "checkpoint/file_input.h"
 #include "support/host_memory.h"
 #include "support/layout_run.h"
+#include "support/precision_rows.h"
 #include "support/saved_run.h"
 #include "support/temp_dir.h"
 #include "support/thread_comm.h"
@@ -31,6 +32,13 @@ Config small(PrecisionKind precision = PrecisionKind::fp32) {
   layout.precision = precision;
   Config c = layout.config();
   c.optim.lr = 1e-3;
+  return c;
+}
+
+// The same model under every policy.
+Config fit_for_all(PrecisionKind precision) {
+  Config c = small(precision);
+  take_fp8_shapes(c);
   return c;
 }
 
@@ -60,15 +68,15 @@ std::string refusal(const Config& config, const std::filesystem::path& folder, L
 }
 
 using enum PrecisionKind;
-constexpr std::array kPolicies = {fp32, mixed, mixed_sr, bf16_sr, bf16};
+constexpr std::array kPolicies = {fp32, mixed, mixed_sr, bf16_sr, bf16, fp8, fp8_sr};
 
 TEST(LoadState, EveryPrecisionPolicyLoadsEveryOther) {
   for (const PrecisionKind from : kPolicies) {
     const TempDir dir;
-    const TrainedPart saved = run_and_save(small(from), dir.path(), kSavedStep, 0);
+    const TrainedPart saved = run_and_save(fit_for_all(from), dir.path(), kSavedStep, 0);
     for (const PrecisionKind to : kPolicies)
       for (const LoadWhat what : {LoadWhat::training, LoadWhat::weights}) {
-        const LoadedPart loaded = load_and_run(small(to), saved_in(dir), 0, what);
+        const LoadedPart loaded = load_and_run(fit_for_all(to), saved_in(dir), 0, what);
         expect_equal_state(loaded.begin.tensors, converted(saved.begin.tensors, to, what),
                            fmt::format("{} to {}", name_of(from), name_of(to)));
       }
@@ -79,8 +87,8 @@ TEST(LoadState, ConversionsAreToldOnceEach) {
   using Lines = std::vector<std::string>;
   const auto told = [](PrecisionKind from, PrecisionKind to) {
     const TempDir dir;
-    run_and_save(small(from), dir.path(), kSavedStep, 0);
-    return load_and_run(on_ranks(small(to), 1, 2, 1), saved_in(dir), 0).conversions;
+    run_and_save(fit_for_all(from), dir.path(), kSavedStep, 0);
+    return load_and_run(on_ranks(fit_for_all(to), 1, 2, 1), saved_in(dir), 0).conversions;
   };
   EXPECT_EQ(told(mixed_sr, mixed_sr), Lines{});
   EXPECT_EQ(told(mixed_sr, mixed), Lines{});
@@ -89,6 +97,8 @@ TEST(LoadState, ConversionsAreToldOnceEach) {
   EXPECT_EQ(told(mixed, bf16_sr), (Lines{"no masters: this precision has none", "moments bf16, rounded from f32 to the nearest"}));
   EXPECT_EQ(told(bf16, mixed), (Lines{"masters f32, widened from the bf16 weights: exact", "moments f32, widened from bf16: exact"}));
   EXPECT_EQ(told(bf16_sr, fp32), (Lines{"weights f32, widened from bf16: exact", "moments f32, widened from bf16: exact"}));
+  EXPECT_EQ(told(fp8, fp8), Lines{});
+  EXPECT_EQ(told(fp8_sr, fp8_sr), Lines{});
 }
 
 TEST(LoadState, WeightsAloneStartANewRun) {

@@ -10,6 +10,7 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "support/layout_run.h"
 #include "support/layout_tolerance.h"
+#include "support/precision_rows.h"
 #include "support/saved_run.h"
 #include "support/temp_dir.h"
 
@@ -21,20 +22,28 @@ constexpr int64_t kMeshStep = 3, kMore = 2;
 struct Pair {
   Layout from, to;
   std::string name() const { return from.name() + "__" + to.name(); }
+  // Between policies with FP8 and without: the shapes of the former for both.
+  bool fp8() const { return precision_of(from.config()).fp8 || precision_of(to.config()).fp8; }
 };
+
+Config config_of(const Layout& layout, bool fp8) {
+  Config c = layout.config();
+  if (fp8) take_fp8_shapes(c);
+  return c;
+}
 void PrintTo(const Pair& p, std::ostream* out) { *out << p.name(); }
 
 // A layout that was trained, saved on the way, and trained on; once for all rows that begin with it.
 struct SavedMesh {
   test::TempDir dir;
   TrainedPart run;
-  explicit SavedMesh(const Layout& l) : run(run_and_save(l.config(), dir.path(), kMeshStep, kMore)) {}
+  explicit SavedMesh(const Config& c) : run(run_and_save(c, dir.path(), kMeshStep, kMore)) {}
 };
 
-const SavedMesh& saved(const Layout& layout) {
-  static std::map<std::string, std::unique_ptr<SavedMesh>> all;
-  std::unique_ptr<SavedMesh>& entry = all[layout.name()];
-  if (entry == nullptr) entry = std::make_unique<SavedMesh>(layout);
+const SavedMesh& saved(const Layout& layout, bool fp8) {
+  static std::map<std::pair<std::string, bool>, std::unique_ptr<SavedMesh>> all;
+  std::unique_ptr<SavedMesh>& entry = all[{layout.name(), fp8}];
+  if (entry == nullptr) entry = std::make_unique<SavedMesh>(config_of(layout, fp8));
   return *entry;
 }
 
@@ -48,8 +57,8 @@ void expect_same_bits(const TrainedPart& a, const TrainedPart& b) {
   expect_equal_state(a.end.tensors, b.end.tensors, "after the last step");
 }
 
-void expect_like(const TrainedPart& a, const TrainedPart& b, bool fp32, double lr) {
-  expect_near(b.steps, a.steps, fp32);
+void expect_like(const TrainedPart& a, const TrainedPart& b, bool fp32, bool fp8, double lr) {
+  expect_near(b.steps, a.steps, fp32, fp8);
   for (const auto& [key, end] : a.end.tensors) {
     const std::string kind = key.substr(0, key.find(' ')), name = key.substr(key.find(' ') + 1);
     if (kind == "weight") {
@@ -57,7 +66,7 @@ void expect_like(const TrainedPart& a, const TrainedPart& b, bool fp32, double l
     }
     const bool updated = kind == "master" || (kind == "weight" && !a.end.tensors.contains("master " + name));
     if (updated) {
-      EXPECT_LE(relative_distance(b.end.tensors.at(key), end, a.begin.tensors.at(key)), kMovementNoise) << name;
+      EXPECT_LE(relative_distance(b.end.tensors.at(key), end, a.begin.tensors.at(key)), fp8 ? kFp8MovementNoise : kMovementNoise) << name;
     }
   }
 }
@@ -66,8 +75,9 @@ class MeshPairs : public ::testing::TestWithParam<Pair> {};
 
 TEST_P(MeshPairs, LoadsExactlyAndTrainsOn) {
   const auto& [from, to] = GetParam();
-  const SavedMesh& a = saved(from);
-  Config config = to.config();
+  const bool fp8 = GetParam().fp8();
+  const SavedMesh& a = saved(from, fp8);
+  Config config = config_of(to, fp8);
   config.optim.lr = from.config().optim.lr;
   const LoadedPart b = load_and_run(config, checkpoint_path(a.dir.path(), kMeshStep), kMore);
 
@@ -79,7 +89,7 @@ TEST_P(MeshPairs, LoadsExactlyAndTrainsOn) {
   if (from.name() == to.name())
     expect_same_bits(a.run, b);
   else if (from.precision == to.precision)
-    expect_like(a.run, b, from.precision == PrecisionKind::fp32, config.optim.lr);
+    expect_like(a.run, b, from.precision == PrecisionKind::fp32, fp8, config.optim.lr);
   else
     for (size_t i = 0; i < b.steps.size(); ++i) EXPECT_NEAR(b.steps[i].loss, a.run.steps[i].loss, 2e-2 * a.run.steps[i].loss);
 }
@@ -149,12 +159,21 @@ std::vector<Pair> table() {
     return l;
   };
   const Layout spread{.tp = 2, .dp = 2, .zero1 = true}, staged{.pp = 2, .dp = 2, .chunks = 2};
-  for (const PrecisionKind p : {mixed, mixed_sr, bf16_sr, bf16}) {
+  for (const PrecisionKind p : {mixed, mixed_sr, bf16_sr, bf16, fp8, fp8_sr}) {
     t.push_back({in(spread, p), in(spread, p)});
     t.push_back({in(spread, p), in(staged, p)});
   }
-  for (const auto& [from, to] :
-       {std::pair{mixed, fp32}, {fp32, mixed}, {fp32, bf16_sr}, {mixed_sr, bf16_sr}, {bf16, mixed_sr}, {bf16_sr, fp32}})
+  for (const auto& [from, to] : {std::pair{mixed, fp32},
+                                 {fp32, mixed},
+                                 {fp32, bf16_sr},
+                                 {mixed_sr, bf16_sr},
+                                 {bf16, mixed_sr},
+                                 {bf16_sr, fp32},
+                                 {mixed, fp8},
+                                 {fp8, mixed},
+                                 {fp8, fp8_sr},
+                                 {fp8_sr, fp8},
+                                 {fp8, bf16_sr}})
     t.push_back({in(spread, from), in(staged, to)});
   return t;
 }

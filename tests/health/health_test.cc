@@ -53,6 +53,41 @@ TEST(HealthDrift, OfAnyWeightOverDp) {
             "step 2: weights of layers.2.mlp.gate_up differ between dp ranks: ranks 1, 3 differ");
 }
 
+// Scales are no part of any weight: with ZeRO-1 a wrong one makes codes that all ranks have alike.
+TEST(HealthDrift, OfScalesOfFp8) {
+  const auto with_scale = [](int rank) {
+    return [=](TrainStep& train, int64_t step) {
+      if (step != 1 || rank_of(train.executor().mesh()) != rank) return;
+      const Fp8State& s = train.executor().params().fp8_state();
+      s.history.as<float>()[3] += 1;
+    };
+  };
+  Layout over_dp{.dp = 4, .zero1 = true}, over_tp{.tp = 2};
+  over_dp.precision = over_tp.precision = PrecisionKind::fp8;
+  EXPECT_EQ(error_of(checked(over_dp, 1), 2), "no error");
+  EXPECT_EQ(error_of(checked(over_dp, 1), 3, with_scale(1)),
+            "step 2: scales of FP8 differ between dp ranks: ranks 0, 2, 3 agree, rank 1 differs");
+  EXPECT_EQ(error_of(checked(over_tp, 1), 3, with_scale(1)), "step 2: scales of FP8 differ between tp ranks: ranks 0, 1 differ");
+}
+
+// In fp8_sr layers of FP8 have masters and the others do not: what is saved of the former is compared before it is.
+TEST(HealthDrift, OfMastersThatOnlySomeWeightsHave) {
+  Layout layout{.dp = 2};
+  layout.precision = PrecisionKind::fp8_sr;
+  const auto check_after = [](const char* damaged) {
+    return [=](TrainStep& train, int64_t step) {
+      if (step != 1) return;
+      const ParamStore& params = train.executor().params();
+      for (const UpdateUnit& u : params.units())
+        if (params.spec(u.param).name == damaged && train.executor().mesh().coord().dp == 1) u.tensors.master.as<uint16_t>()[0] ^= 1u;
+      train.check_state(step);
+    };
+  };
+  EXPECT_EQ(error_of(checked(layout, 100), 1, check_after("")), "no error");
+  EXPECT_EQ(error_of(checked(layout, 100), 1, check_after("layers.1.mlp.down")),
+            "step 1: master weights of layers.1.mlp.down differ between dp ranks: ranks 0, 1 differ");
+}
+
 TEST(HealthDrift, IsFoundAtTheNextCheck) {
   EXPECT_EQ(error_of(checked({.dp = 2}, 3), 4, drift("layers.3.norm2", 0)),
             "step 3: weights of layers.3.norm2 differ between dp ranks: ranks 0, 1 differ");

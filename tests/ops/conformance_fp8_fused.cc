@@ -67,28 +67,6 @@ void add_norm(Lab& lab, const FusedCase& c) {
       {rstd, sum});
 }
 
-// dx is always written, and may hold a gradient already.
-void norm_bwd(Lab& lab, const FusedCase& c, bool add) {
-  const Shape shape{c.n, c.d};
-  const Tensor x = lab.memory().random(DType::bf16, shape, "x"), dy = data(lab, c, shape, "dy"),
-               w = lab.memory().random(DType::bf16, {c.d}, "w"), y = lab.memory().zeros(DType::bf16, shape),
-               rstd = lab.memory().zeros(DType::f32, {c.n});
-  const auto held = [&](DType type, const Shape& of, const char* name) {
-    const auto one = [&] { return Twin{lab.memory().random(type, of, name), {}, {}}; };
-    return add ? Written{one(), one()} : output_pair(lab, type, of);
-  };
-  const Written dx = held(DType::bf16, shape, "dx"), dw = held(DType::f32, {c.d}, "dw");
-  const Ops::NormBwdArgs args{.add_dx = add, .accumulate_dw = add};
-  const StoreTwins store = make_store(lab, c.store, c.n, c.d);
-  lab.run_alone([&](Ops& ops, const View&) { ops.rmsnorm(y, rstd, x, w, kFusedEps); });
-  lab.run_alone([&](Ops& ops, const View&) { ops.rmsnorm_bwd(dx.plain.test, dw.plain.test, dy, x, w, rstd, args); });
-  lab.run_alone([&](Ops& ops, const View& at) { ops.rmsnorm_bwd_fp8(store.at(at), dx.fused.test, dw.fused.test, dy, x, w, rstd, args); });
-  lab.ref().quantize(store.at(View{&Twin::ref}), dx.plain.test);
-  expect_store(store, !c.not_finite);
-  expect_bits("dx", dx.fused.test, dx.plain.test);
-  expect_bits("dw", dw.fused.test, dw.plain.test);
-}
-
 void glu(Lab& lab, const FusedCase& c) {
   const Tensor gu = data(lab, c, {c.n, 2 * c.d}, "gu");
   fused(
@@ -125,7 +103,6 @@ void add_fp8_fused_rows(Table& table) {
         c.store.scale = ++turn % 2 == 0 ? 0x1p-8 : store.type == DType::f8e4m3 ? 0x1p8 : 0x1p15;
         add_fused_row(table, "rmsnorm_fp8", c, [c](Lab& lab) { norm(lab, c); });
         add_fused_row(table, "add_rmsnorm_fp8", c, [c](Lab& lab) { add_norm(lab, c); });
-        add_fused_row(table, "rmsnorm_bwd_fp8", c, [c](Lab& lab) { norm_bwd(lab, c, c.wide); });
         add_fused_row(table, "swiglu_fp8", c, [c](Lab& lab) { glu(lab, c); });
         add_fused_row(table, "swiglu_bwd_fp8", c, [c](Lab& lab) { glu_bwd(lab, c); });
       }

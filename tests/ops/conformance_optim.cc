@@ -219,7 +219,7 @@ void add_optim_rows(Table& table) {
              if (!c.master || lab.dtype() == DType::bf16) adamw(lab, c);
            }});
       if (c.master) continue;
-      c.fp8 = (bits & 1) != 0 ? DType::f8e5m2 : DType::f8e4m3;
+      c.fp8 = DType::f8e4m3;
       c.moment = (bits & 16) ? DType::bf16 : DType::f32;
       table.push_back(
           {"adamw_fp8",

@@ -6,6 +6,7 @@
 
 #include "backend/null/null_ops.h"
 #include "support/adamw_call.h"
+#include "support/refused_calls.h"
 #include "tensor/columns.h"
 
 namespace hlat {
@@ -35,13 +36,8 @@ AdamwTensors adamw_tensors(DType weight, DType moment, bool master) {
           .change = {}};
 }
 
-struct Call {
-  const char* message;  // a part of what the check says
-  std::function<void(Ops&)> call;
-};
-
 TEST(OpsFront, RefusesBrokenContracts) {
-  const std::vector<Call> calls = {
+  const std::vector<RefusedCall> calls = {
       {"embed: y is f32(3, 4), expected shape (2, 4)",
        [](Ops& o) {
          o.embed(t32({3, 4}), ids(2), t32({9, 4}), 0);
@@ -295,17 +291,7 @@ TEST(OpsFront, RefusesBrokenContracts) {
        }},
       {"adamw: step 0", [](Ops&) { AdamwStep::of(1e-3, 0, 0.9f, 0.95f); }},
   };
-  Region temp;
-  NullOps ops(temp);
-  for (const Call& c : calls) {
-    try {
-      c.call(ops);
-      ADD_FAILURE() << "accepted: " << c.message;
-    } catch (const CheckFailed& e) {
-      EXPECT_NE(std::string(e.what()).find(c.message), std::string::npos) << "said: " << e.what() << "\nexpected: " << c.message;
-    }
-  }
-  for (const OpCost& c : ops.cost().op) EXPECT_EQ(c.calls, 0) << "a refused call costs nothing";
+  expect_refused(calls);
 }
 
 TEST(OpsFront, RefusesForbiddenAliases) {

@@ -35,6 +35,21 @@ TEST(EvaluationConfig, ItsMeshAndBatchAreItsOwn) {
   EXPECT_EQ(shorter.eval.cache_tokens, 128);
 }
 
+// Weights alone have no products of FP8.
+TEST(EvaluationConfig, RulesOfFp8DoNotBind) {
+  Config c;
+  c.model = {.preset = {}, .layers = 2, .hidden = 64, .heads = 4, .kv_heads = 2, .ffn = 96, .vocab = 101};
+  c.train.seq_len = 72;
+  c.train.global_batch = c.train.micro_batch = 8;
+  c.train.precision = PrecisionKind::fp8;
+  c.precision.fp8_grads = "e4m3";
+  CheckpointIndex index;
+  index.config = json_text(to_json(c));
+  EXPECT_EQ(evaluation_config(index, {"train.micro_batch=1", "parallel.tp=4"}, 50).train.seq_len, 50);
+  EXPECT_FALSE(precision_of(evaluation_config(index, {}, 0)).fp8);
+  EXPECT_EQ(evaluation_config(index, {"train.precision=bf16"}, 0).train.precision, PrecisionKind::bf16);
+}
+
 TEST(EvaluationConfig, TheModelCannotBeChanged) {
   const CheckpointIndex index = saved_index();
   EXPECT_THROW(evaluation_config(index, {"model.rope_theta=500"}, 0), UsageError);

@@ -63,6 +63,30 @@ TEST(Shrunk, KeepsTheLayoutAndItsRemainders) {
   }
 }
 
+// Shapes of FP8 products stay such, and those that are not FP8 stay wide.
+TEST(Shrunk, KeepsTheShapesOfFp8) {
+  struct Row {
+    int64_t tp, heads, kv, head, ffn, seq, micro;
+  };
+  for (const Row& r : {Row{1, 32, 32, 128, 11008, 4096, 1}, {8, 64, 8, 128, 28672, 4096, 1}, {3, 12, 3, 64, 4608, 4096, 1},
+                       {2, 32, 4, 64, 5632, 72, 8}, {1, 16, 16, 64, 5000, 68, 4}, {4, 32, 8, 128, 8192, 2052, 4}}) {
+    Config c = large(r.tp, 1, 1);
+    c.train.precision = PrecisionKind::fp8;
+    c.model.heads = r.heads, c.model.kv_heads = r.kv, c.model.hidden = r.heads * r.head, c.model.ffn = r.ffn;
+    c.train.seq_len = r.seq, c.train.micro_batch = r.micro;
+    ASSERT_TRUE(validate(c, {}).empty()) << r.ffn;
+    const Config s = shrunk(c);
+    const auto wrong = validate(s, {});
+    EXPECT_TRUE(wrong.empty()) << r.ffn << ": " << (wrong.empty() ? "" : wrong[0].message);
+    const auto before = linear_shapes(c.model), after = linear_shapes(s.model);
+    for (size_t i = 0; i < before.size(); ++i) {
+      EXPECT_EQ(after[i].outputs % 16 == 0, before[i].outputs % 16 == 0) << r.ffn << " " << before[i].name;
+      EXPECT_EQ(after[i].inputs % 16 == 0, before[i].inputs % 16 == 0) << r.ffn << " " << before[i].name;
+    }
+    EXPECT_LE(parameter_count(s.model), 16 << 20) << "64 heads of 16 columns";
+  }
+}
+
 TEST(Shrunk, KeepsUnevenCutsAndChunks) {
   Config c = large(2, 4, 1);
   c.parallel.cuts = {8, 17, 26};

@@ -5,6 +5,7 @@
 // but over a tensor the root mean square difference stays below 2 % of lr.
 // bf16: partial sums are rounded to bf16 (8 bits) before they are added, so each sum carries an error of 0.4 % per rank; weights
 // themselves are rounded, and may land on neighbouring values: 2 % in losses' distance and 5 % in gradient norms.
+// fp8: as bf16, and gradient norms to 15 % (up to 8 % in the table, of fp8_sr over tp).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,11 +40,11 @@ inline double rms_difference(const std::vector<double>& a, const std::vector<dou
 inline double most_rms_difference(bool fp32, double lr) { return (fp32 ? 0.02 : 2.0) * lr; }
 
 // Losses and norms of the same steps.
-inline void expect_near(const std::vector<StepResult>& many, const std::vector<StepResult>& one, bool fp32) {
+inline void expect_near(const std::vector<StepResult>& many, const std::vector<StepResult>& one, bool fp32, bool fp8 = false) {
   ASSERT_EQ(many.size(), one.size());
   for (size_t i = 0; i < one.size(); ++i) {
     EXPECT_NEAR(many[i].loss, one[i].loss, (fp32 ? 1e-6 : 2e-2) * one[i].loss) << "step " << i + 1;
-    EXPECT_NEAR(many[i].grad_norm, one[i].grad_norm, (fp32 ? 1e-5 : 5e-2) * one[i].grad_norm) << "step " << i + 1;
+    EXPECT_NEAR(many[i].grad_norm, one[i].grad_norm, (fp32 ? 1e-5 : fp8 ? 0.15 : 5e-2) * one[i].grad_norm) << "step " << i + 1;
     EXPECT_NEAR(many[i].param_norm, one[i].param_norm, (fp32 ? 1e-6 : 1e-3) * one[i].param_norm) << "step " << i + 1;
   }
 }

@@ -63,12 +63,16 @@ inline std::vector<PrecisionChoice> fp8_rows() {
   return {{fp8}, {fp8_sr}, {fp8, choices({{&P::fp8_grads, "e4m3"}})}, {fp8, choices({{&P::weight_grads, "bf16"}})}};
 }
 
-// Shapes that FP8 products take, on up to four tp ranks, where the policy has such.
-inline void fit_fp8(Config& c) {
-  if (precision_row(c).products != "fp8") return;
+// Shapes that FP8 products take, on up to four tp ranks.
+inline void take_fp8_shapes(Config& c) {
   c.model.hidden = c.model.ffn = 128;
   c.model.heads = 8;
   c.train.seq_len = 32;
+}
+
+// Where the policy has such products.
+inline void fit_fp8(Config& c) {
+  if (precision_row(c).products == "fp8") take_fp8_shapes(c);
 }
 
 }  // namespace hlat

@@ -16,6 +16,7 @@
 namespace hlat {
 
 // Global tensors by kind and name, "moment1 layers.0.mlp.down", put together from the ranks' parts. Replicas must be equal, bit by bit.
+// The weight of a layer whose products are FP8 is its master: what FP8 holds follows from that.
 using GlobalState = std::map<std::string, std::vector<double>>;
 
 // What a policy has of the state that another one saved: the rules of docs/checkpoints.md, independent of the code under test.

@@ -101,6 +101,29 @@ INSTANTIATE_TEST_SUITE_P(Layouts, MonitorsOn,
                                            Layout{.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true, .tied = true}),
                          [](const auto& p) { return p.param.name(); });
 
+// Scales of the first step are declared, and too large for what such weights make; those of the second follow.
+TEST(Monitors, CountWhatFp8CannotHold) {
+  std::optional<Monitors> one;
+  for (Layout l : {Layout{}, Layout{.tp = 2}, Layout{.tp = 2, .sp = true}, Layout{.pp = 2, .chunks = 2}, Layout{.dp = 2, .micro = 2},
+                   Layout{.tp = 2, .dp = 2, .sp = true, .zero1 = true}}) {
+    l.precision = PrecisionKind::fp8;
+    Config c = l.config();
+    c.model.init_std = 1;
+    const LayoutResult run = run_monitored(c);
+    const Monitors &first = *run.steps[0].monitors, &second = *run.steps[1].monitors;
+    if (!one) one = first;
+    ASSERT_EQ(first.fp8_saturated.size(), 3u);
+    EXPECT_GT(first.fp8_saturated[0], 1e-3) << "inputs";
+    EXPECT_LT(second.fp8_saturated[0], 1e-6) << "inputs";
+    EXPECT_EQ(first.fp8_saturated[2], 0) << "weights";
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_NEAR(first.fp8_saturated[i], one->fp8_saturated[i], 0.05 * one->fp8_saturated[i] + 1e-4) << l.name() << " " << i;
+      EXPECT_NEAR(first.fp8_lost[i], one->fp8_lost[i], 0.05 * one->fp8_lost[i] + 1e-4) << l.name() << " " << i;
+    }
+  }
+  EXPECT_TRUE(run_monitored(Layout{}.config()).steps[0].monitors->fp8_saturated.empty());
+}
+
 // Steps, and a probe after the last.
 TEST(Monitors, LeaveNoTraceInTraining) {
   std::vector<PrecisionChoice> rows = preset_rows();

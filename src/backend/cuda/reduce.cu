@@ -89,35 +89,35 @@ __device__ inline uint64_t mixed(uint64_t word, int64_t index) {
   return z ^ (z >> 32);
 }
 
-// Element types have 2 bytes or more, so do addresses and lengths. Vectors: two words of 8 bytes at a time.
+// Words of 8 bytes, the last one filled with zeros. Vectors: two words at a time.
 template <bool Vectors>
-__global__ void checksum_kernel(uint64_t* parts, const uint16_t* x, int64_t halves) {
+__global__ void checksum_kernel(uint64_t* parts, const uint8_t* x, int64_t bytes) {
   __shared__ uint64_t shared[kWarp];
   constexpr int kAhead = 4;  // loads in flight
-  const int64_t step = int64_t{gridDim.x} * kBlock * 8;
+  const int64_t step = int64_t{gridDim.x} * kBlock * 16;
   uint64_t mine = 0;
-  int64_t i = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * 8;
-  for (; Vectors && i + (kAhead - 1) * step + 8 <= halves; i += kAhead * step) {
+  int64_t i = (int64_t{blockIdx.x} * kBlock + threadIdx.x) * 16;
+  for (; Vectors && i + (kAhead - 1) * step + 16 <= bytes; i += kAhead * step) {
     uint4 q[kAhead];
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) q[k] = *reinterpret_cast<const uint4*>(x + i + k * step);
 #pragma unroll
     for (int k = 0; k < kAhead; ++k)
-      mine += mixed(uint64_t{q[k].y} << 32 | q[k].x, (i + k * step) / 4) + mixed(uint64_t{q[k].w} << 32 | q[k].z, (i + k * step) / 4 + 1);
+      mine += mixed(uint64_t{q[k].y} << 32 | q[k].x, (i + k * step) / 8) + mixed(uint64_t{q[k].w} << 32 | q[k].z, (i + k * step) / 8 + 1);
   }
-  for (; i < halves; i += step) {
+  for (; i < bytes; i += step) {
     uint64_t word[2] = {};
-    if (Vectors && i + 8 <= halves) {
+    if (Vectors && i + 16 <= bytes) {
       const uint4 q = *reinterpret_cast<const uint4*>(x + i);
       word[0] = uint64_t{q.y} << 32 | q.x;
       word[1] = uint64_t{q.w} << 32 | q.z;
     } else {
 #pragma unroll
-      for (int j = 0; j < 8; ++j)
-        if (i + j < halves) word[j / 4] |= uint64_t{x[i + j]} << (16 * (j % 4));
+      for (int j = 0; j < 16; ++j)
+        if (i + j < bytes) word[j / 8] |= uint64_t{x[i + j]} << (8 * (j % 8));
     }
-    mine += mixed(word[0], i / 4);
-    if (i + 4 < halves) mine += mixed(word[1], i / 4 + 1);
+    mine += mixed(word[0], i / 8);
+    if (i + 8 < bytes) mine += mixed(word[1], i / 8 + 1);
   }
   const uint64_t total = block_sum(mine, shared);
   if (threadIdx.x == 0) parts[blockIdx.x] = total;
@@ -232,7 +232,7 @@ void CudaOps::do_clip_scale(Tensor scale, Tensor sq, double max_norm) {
 void CudaOps::do_checksum(Tensor out, Tensor x, Tensor scratch) {
   const int64_t parts = reduce_parts(x.numel());
   const auto kernel = aligned({x.data}) ? checksum_kernel<true> : checksum_kernel<false>;
-  launch(kernel, grid_of(parts, 1), kBlock, stream(), scratch.as<uint64_t>(), x.as<uint16_t>(), static_cast<int64_t>(x.bytes() / 2));
+  launch(kernel, grid_of(parts, 1), kBlock, stream(), scratch.as<uint64_t>(), x.as<uint8_t>(), static_cast<int64_t>(x.bytes()));
   launch(checksum_fold_kernel, dim3(1), row_threads(parts, 4), stream(), out.as<int32_t>(), scratch.as<uint64_t>(), parts);
 }
 

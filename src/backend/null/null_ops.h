@@ -62,7 +62,6 @@ class NullOps : public Ops {
   void do_quantize(const Fp8Store&, Tensor) override {}
   void do_rmsnorm_fp8(const Fp8Store&, Tensor, Tensor, Tensor, Tensor, double) override {}
   void do_add_rmsnorm_fp8(const Fp8Store&, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, double) override {}
-  void do_rmsnorm_bwd_fp8(const Fp8Store&, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, NormBwdArgs, Tensor) override {}
   void do_swiglu_fp8(const Fp8Store&, Tensor, Tensor) override {}
   void do_swiglu_bwd_fp8(const Fp8Store&, Tensor, Tensor, Tensor) override {}
   void do_quantize_flat(Tensor, Tensor, Tensor, Tensor) override {}

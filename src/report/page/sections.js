@@ -94,9 +94,11 @@ function dataSection() {
 // Names of parts: the embedding, the blocks, the head.
 const partName = (k, n) => (k === 0 ? "embed" : k === n - 1 ? "head" : "block " + k);
 const blockName = (k) => "block " + (k + 1);
+const operandName = (k) => ["inputs", "gradients", "weights"][k];
 const LISTS = [["grad_norm", "gradient norm", "by part of the model", partName], ["weight_norm", "weight norm", "by part of the model", partName], ["update_ratio", "update to weight ratio", "by part of the model", partName],
   ["unchanged", "weights that the update left unchanged", "share, lost to rounding", partName], ["max_activation", "largest activation", "of what a block and the head get", (k, n) => (k === n - 1 ? "head" : blockName(k))],
-  ["max_lse", "largest log-sum-exp of attention", "by block", blockName], ["max_logit", "largest attention logit", "of the probe row, by block", blockName], ["position_loss", "loss by position", "part of the sequence", (k, n) => `${Math.round((100 * k) / n)}%`]];
+  ["max_lse", "largest log-sum-exp of attention", "by block", blockName], ["max_logit", "largest attention logit", "of the probe row, by block", blockName], ["fp8_saturated", "values beyond FP8", "share, by operand", operandName], ["fp8_lost", "values lost to FP8", "share, by operand", operandName],
+  ["position_loss", "loss by position", "part of the sequence", (k, n) => `${Math.round((100 * k) / n)}%`]];
 const MONITORS = [["moment1_max", "largest first moment", ""], ["moment2_max", "largest second moment", "", { log: "on" }], ["moment2_min", "smallest second moment", "not 0", { log: "on" }], ["probe_loss", "loss on the probe", "nats per token"],
   ["leak", "leak", "change of an earlier loss by later tokens"], ["drift", "drift", "largest difference between replicas"], ["repetition", "repetition", "share of tokens"], ["copy_baseline", "copy baseline", "nats per token"],
   ["repeated_rows", "repeated rows", "share of the batch"], ["update_error", "update error", "share, beyond rounding"]];

@@ -1,0 +1,53 @@
+// Shapes that FP8 products take, and layouts that would cut them: refused by name, before anything is built.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "config/validate.h"
+
+namespace hlat {
+namespace {
+
+Config fp8_config() {
+  Config c;
+  c.model = {.preset = {}, .layers = 2, .hidden = 128, .heads = 4, .kv_heads = 2, .ffn = 384, .vocab = 101};
+  c.train.seq_len = 64;
+  c.train.global_batch = 8;
+  c.train.precision = PrecisionKind::fp8;
+  c.parallel.dp = 1;
+  return c;
+}
+
+std::string problem(const std::function<void(Config&)>& edit) {
+  Config c = fp8_config();
+  edit(c);
+  const std::vector<Violation> found = validate(c);
+  return found.empty() ? "" : found[0].message;
+}
+
+TEST(Fp8Shapes, TokensOfAMicroBatch) {
+  EXPECT_EQ(problem([](Config& c) { c.train.seq_len = 72; }), "a micro-batch has 72 tokens; FP8 products need a multiple of 16");
+  EXPECT_EQ(problem([](Config& c) { c.train.seq_len = 72, c.train.micro_batch = 2; }), "");
+  EXPECT_EQ(problem([](Config& c) { c.train.seq_len = 72, c.train.micro_batch = 0; }), "") << "auto: 2, 4 and 8 do";
+  EXPECT_EQ(problem([](Config& c) { c.train.seq_len = 33, c.train.micro_batch = 0; }),
+            "a micro-batch has 264 tokens; FP8 products need a multiple of 16");
+}
+
+TEST(Fp8Shapes, SharesOfTensorParallelRanks) {
+  EXPECT_EQ(problem([](Config& c) { c.parallel.tp = 2; }), "");
+  EXPECT_EQ(problem([](Config& c) { c.parallel.tp = 2, c.model.ffn = 400; }),
+            "tp rank 0 has 200 of the 400 columns of model.ffn; FP8 products need a multiple of 16");
+  // Gate and up together have 720 rows, which FP8 takes, and 360 on a rank, which it does not.
+  EXPECT_EQ(problem([](Config& c) { c.parallel.tp = 2, c.model.ffn = 360; }),
+            "tp rank 0 has 180 of the 360 columns of model.ffn; FP8 products need a multiple of 8");
+  EXPECT_EQ(problem([](Config& c) { c.parallel.tp = 2, c.model.ffn = 372; }), "") << "its MLP is bf16";
+  EXPECT_EQ(problem([](Config& c) { c.parallel.tp = 2, c.model.heads = 16; }),
+            "heads of 8 columns cannot be split over tp with FP8 products, which need a multiple of 16");
+}
+
+TEST(Fp8Shapes, SeparateProjectionsHaveNone) {
+  EXPECT_EQ(problem([](Config& c) { c.model.coalesced = false; }), "must be true with FP8 products: separate projections have none");
+}
+
+}  // namespace
+}  // namespace hlat
