@@ -27,10 +27,11 @@ Look look_at_fp8_range(const AlarmView& view, AlarmMemory& memory) {
     if (i >= shares.size()) return;
     count = shares[i] > limit ? count + 1 : 0;
     if (count < kFp8InARow || look.found) return;
-    look.found = Finding{.value = shares[i],
-                         .limit = limit,
-                         .since = std::max<int64_t>(1, view.metrics.step - static_cast<int64_t>(kFp8InARow - 1) * view.config.monitor.every),
-                         .evidence = fmt::format("{:.3g}% of the {} of linear layers {}", 100 * shares[i], operands[i], words)};
+    look.found =
+        Finding{.value = shares[i],
+                .limit = limit,
+                .since = std::max<int64_t>(1, view.metrics.step - static_cast<int64_t>(kFp8InARow - 1) * view.config.monitor.every),
+                .evidence = fmt::format("{:.3g}% of the {} of linear layers {}", 100 * shares[i], operands[i], words)};
   };
   for (size_t i = 0; i < operands.size(); ++i) {
     hold(i, own->fp8_saturated, kFp8Saturated, "lie beyond the largest number of FP8", off[i]);

@@ -16,6 +16,10 @@ struct f8e5m2 {
   uint8_t bits = 0;
 };
 
+// Dimensions of FP8 products are multiples of this, in the whole model: others stay in the type of activations.
+inline constexpr int64_t kFp8Grain = 16;
+constexpr bool fp8_fits(int64_t outputs, int64_t inputs) { return outputs % kFp8Grain == 0 && inputs % kFp8Grain == 0; }
+
 inline constexpr float kLargestE4M3 = 448.0f, kLargestE5M2 = 57344.0f;
 
 namespace fp8_detail {

@@ -49,8 +49,8 @@ std::vector<double> checked_shares(const std::vector<double>& shares, size_t cou
 bool has_all_masters(const CheckpointIndex& index) {
   const auto has_master = [&](const SavedTensor& t) { return index.find(StateKind::master, t.name).has_value(); };
   return std::ranges::any_of(index.tensors, has_master) && std::ranges::all_of(index.tensors, [&](const SavedTensor& t) {
-    return t.kind != StateKind::weight || t.dtype == DType::f32 || has_master(t);
-  });
+           return t.kind != StateKind::weight || t.dtype == DType::f32 || has_master(t);
+         });
 }
 
 int32_t finest(const CheckpointIndex& index, StateKind kind, const std::string& name) {

@@ -138,7 +138,8 @@ void convert_elements(void* to, DType to_type, const void* from, DType from_type
   } else if (to_type == DType::bf16 && from_type == DType::f32) {
     std::transform(static_cast<const float*>(from), static_cast<const float*>(from) + count, static_cast<bf16*>(to), to_bf16);
   } else if (to_type == DType::f32 && from_type == DType::bf16) {
-    std::transform(static_cast<const bf16*>(from), static_cast<const bf16*>(from) + count, static_cast<float*>(to), to_float);
+    std::transform(static_cast<const bf16*>(from), static_cast<const bf16*>(from) + count, static_cast<float*>(to),
+                   [](bf16 x) { return to_float(x); });
   } else {
     HLAT_CHECK(false, "no conversion from {} to {}", name_of(from_type), name_of(to_type));
   }

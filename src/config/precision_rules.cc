@@ -2,41 +2,47 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/fp8.h"
 #include "base/part.h"
+#include "config/linear_shapes.h"
 #include "config/precision_row.h"
 
 namespace hlat {
 
 namespace {
 
-constexpr int64_t kGrain = 16;  // dimensions of FP8 products are multiples of this
-
 // Which products are FP8 is decided by the whole model's dimensions, the same in every layout: a layout that would cut them is refused.
 std::vector<Violation> fp8_shape_violations(const Config& config) {
   std::vector<Violation> found;
   const ModelConfig& m = config.model;
+  if (std::ranges::none_of(linear_shapes(m), [](const LinearShape& l) { return fp8_fits(l.outputs, l.inputs); }))
+    found.push_back(
+        {{"train.precision", "model.hidden", "model.ffn"},
+         fmt::format("no linear layer of this model has dimensions that are multiples of {}: no product would be FP8", kFp8Grain)});
   // Of a micro-batch that is chosen: if the largest one does not do, none does.
   const int64_t tp = config.parallel.tp, rows = config.train.global_batch / std::max<int64_t>(1, config.parallel.dp);
   const int64_t tokens = (config.train.micro_batch > 0 ? config.train.micro_batch : rows) * config.train.seq_len;
-  if (tokens % kGrain != 0)
+  if (tokens % kFp8Grain != 0)
     found.push_back({{"train.seq_len", "train.micro_batch", "train.precision"},
-                     fmt::format("a micro-batch has {} tokens; FP8 products need a multiple of {}", tokens, kGrain)});
+                     fmt::format("a micro-batch has {} tokens; FP8 products need a multiple of {}", tokens, kFp8Grain)});
   if (!m.coalesced)
     found.push_back({{"model.coalesced", "train.precision"}, "must be true with FP8 products: separate projections have none"});
-  if (tp <= 1 || m.hidden % kGrain != 0) return found;
+  if (tp <= 1 || m.hidden % kFp8Grain != 0) return found;
   // Gate and up projections together have twice the columns.
-  const int64_t grain = m.ffn % kGrain == 0 ? kGrain : kGrain / 2;
+  const int64_t grain = m.ffn % kFp8Grain == 0 ? kFp8Grain : kFp8Grain / 2;
   for (int rank = 0; m.ffn % grain == 0 && rank < tp; ++rank)
     if (const int64_t share = part_of(m.ffn, rank, static_cast<int>(tp)).count; share % grain != 0) {
-      found.push_back({{"parallel.tp", "model.ffn", "train.precision"},
-                       fmt::format("tp rank {} has {} of the {} columns of model.ffn; FP8 products need a multiple of {}", rank, share,
-                                   m.ffn, grain)});
+      found.push_back(
+          {{"parallel.tp", "model.ffn", "train.precision"},
+           fmt::format("tp rank {} has {} of the {} columns of model.ffn; FP8 products need a multiple of {}", rank, share, m.ffn, grain)});
       break;
     }
-  if (m.heads * m.head_dim() % kGrain == 0 && m.head_dim() % kGrain != 0)
-    found.push_back(
-        {{"parallel.tp", "model.heads", "train.precision"},
-         fmt::format("heads of {} columns cannot be split over tp with FP8 products, which need a multiple of {}", m.head_dim(), kGrain)});
+  if (m.heads * m.head_dim() % kFp8Grain == 0 && m.head_dim() % kFp8Grain != 0)
+    found.push_back({{"parallel.tp", "model.heads", "train.precision"},
+                     fmt::format("heads of {} columns cannot be split over tp with FP8 products, which need a multiple of {}", m.head_dim(),
+                                 kFp8Grain)});
   return found;
 }
 
@@ -79,10 +85,10 @@ std::vector<Violation> precision_violations(const Config& config) {
                      row.round_sums == "stochastic";
   refuse(!row.keyed_noise && !noise, "keyed_noise", "", "has no effect: nothing is rounded stochastically; train.precision=bf16_sr does");
   const bool fp8 = row.products == "fp8";
-  refuse(fp8 && f32, "products", "activations", "must be activations with f32 activations: FP8 operands are made of bf16 ones");
-  refuse(fp8 && row.round_activations == "stochastic", "products", "round_activations",
-         "must be activations where activations are rounded stochastically: FP8 operands are rounded to the nearest");
-  refuse(fp8 && row.norms == "bf16", "products", "norms", "must be activations with norms in bf16: norms that store FP8 compute in f32");
+  refuse(fp8 && f32, "activations", "products", "must be bf16 with FP8 products, whose operands are made of bf16 values");
+  refuse(fp8 && row.round_activations == "stochastic", "round_activations", "products",
+         "must be nearest with FP8 products, whose operands are rounded to the nearest");
+  refuse(fp8 && row.norms == "bf16", "norms", "products", "must be f32 with FP8 products: norms that store FP8 compute in f32");
   refuse(!fp8 && !given.fp8_grads.empty(), "fp8_grads", "products", "has no effect: no product is FP8; train.precision=fp8 has such");
   refuse(!fp8 && !given.weight_grads.empty(), "weight_grads", "products", "has no effect: no product is FP8; train.precision=fp8 has such");
   if (fp8)

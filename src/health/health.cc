@@ -75,6 +75,7 @@ std::string Health::compared() const {
     parts.push_back(
         fmt::format("{}weights of {} tensors and the sums of gradients over dp", zero1_ ? "" : "gradients and ", dp_->items().size()));
   if (dp_ && !dp_->items().empty() && drifts) parts.emplace_back("the sums of gradients over dp");
+  if (params_.precision().fp8 && !drifts) parts.emplace_back("scales of FP8 over tp and dp");
   if (drifts) parts.emplace_back("no weights: precision.keyed_noise=false lets replicas drift apart");
   return fmt::format("{}", fmt::join(parts, ", "));
 }

@@ -1,5 +1,7 @@
 #include "model/llama.h"
 
+#include "config/linear_shapes.h"
+
 #include "parallel/partition.h"
 
 namespace hlat {
@@ -13,14 +15,6 @@ int64_t matmul_parameters(const ModelConfig& m) {
 }
 
 }  // namespace
-
-std::array<LinearShape, 4> linear_shapes(const ModelConfig& m) {
-  const int64_t head = m.head_dim();
-  return {{{"attention.qkv", (m.heads + 2 * m.kv()) * head, m.hidden},
-           {"attention.output", m.hidden, m.heads * head},
-           {"mlp.gate_up", 2 * m.ffn, m.hidden},
-           {"mlp.down", m.hidden, m.ffn}}};
-}
 
 Llama::Llama(const Config& config, const Mesh& mesh) : config_(config.model) {
   const int stages = mesh.shape().pp, count = static_cast<int>(config.parallel.chunks);

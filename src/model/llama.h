@@ -3,8 +3,6 @@
 // stage begins with the embedding, that of the last one ends with the head.
 #pragma once
 
-#include <array>
-#include <string_view>
 #include <vector>
 
 #include "config/config.h"
@@ -58,13 +56,6 @@ class Llama {
   std::vector<Chunk> chunks_;
   std::vector<ParamSpec> specs_;
 };
-
-// The weights of a block's linear layers, in the whole model.
-struct LinearShape {
-  std::string_view name;
-  int64_t outputs = 0, inputs = 0;
-};
-std::array<LinearShape, 4> linear_shapes(const ModelConfig& model);
 
 // Training FLOPs of one token as MFU counts them: 6 x matmul parameters (head included, embedding look-up excluded)
 // plus causal attention, 6 x L x D x T.

@@ -6,6 +6,7 @@
 // weight. One pass stores both.
 #pragma once
 
+#include "base/fp8.h"
 #include "tensor/tensor.h"
 
 namespace hlat {
@@ -13,7 +14,6 @@ namespace hlat {
 inline constexpr int64_t kFp8Scale = 8;  // (kFp8Scale) f32: the scale, at kFp8Inverse its inverse; cuBLASLt wants it aligned to 16 bytes
 inline constexpr int64_t kFp8Inverse = 4;
 inline constexpr int64_t kFp8History = 16;  // steps whose largest values decide on a scale
-inline constexpr int64_t kFp8Grain = 16;    // dimensions of products are multiples of this
 inline constexpr int kFp8Exponent = 60;     // scales are powers of two from 2^-60 to 2^60
 
 // What was met while values were stored: a tensor of (kFp8Seen) f64.

@@ -94,6 +94,9 @@ struct AdamwTensors {
   // Of a weight in FP8, which has a master (f32, or bf16 that rounds as weights do): it is the new master, rounded.
   Tensor fp8_scale = {};  // (kFp8Scale)
   Tensor fp8_seen = {};   // (kFp8Seen)
+
+  // What carries a weight from step to step and is rounded as weights are, where it is not an f32 master beside a bf16 weight.
+  const Tensor& updated() const { return is_fp8(weight.dtype) ? master : weight; }
 };
 
 // What an update did to one tensor: of the values that carry it from step to step, masters where there are any, and of the moments as they

@@ -4,6 +4,7 @@
 // A new run begins with declared scales, and those of weights are measured (model/fp8_weights.h).
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "ops/ops.h"

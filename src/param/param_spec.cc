@@ -28,7 +28,7 @@ ParamId ParamBuilder::add_replicated(std::string name, const Shape& shape, bool 
 void ParamBuilder::multiply_in_fp8(ParamId id) {
   ParamSpec& spec = specs_[static_cast<size_t>(id)];
   const Shape& shape = spec.slice.global;
-  spec.fp8 = shape[0] % kFp8Grain == 0 && shape[1] % kFp8Grain == 0;
+  spec.fp8 = fp8_fits(shape[0], shape[1]);
 }
 
 void ParamBuilder::share(ParamId id, Axis axis, SharedGrad grad, int64_t first_row) {

@@ -60,7 +60,8 @@ void ParamStore::place(Memory& memory, const Sharding& sharding, ParamUse use) {
       offset_[static_cast<size_t>(id)] = n;
       n += padded(spec(id).slice.local().numel());
     }
-    const int64_t unit = (b.fp8 ? static_cast<int64_t>(kAlign) : kGrain) * sharding.shards, total = std::max<int64_t>((n + unit - 1) / unit * unit, unit);
+    const int64_t unit = (b.fp8 ? static_cast<int64_t>(kAlign) : kGrain) * sharding.shards,
+                  total = std::max<int64_t>((n + unit - 1) / unit * unit, unit);
     b.weight = lay_out(memory[Purpose::weight], b, total, b.fp8 ? DType::f8e4m3 : precision_.weight, "", weight_);
     if (b.fp8) b.transposed = lay_out(memory[Purpose::weight], b, total, DType::f8e4m3, " transposed", transposed_);
     if (use == ParamUse::training) place_state(memory, sharding, b, total);

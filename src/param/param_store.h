@@ -67,7 +67,7 @@ class ParamStore {
 
   int64_t offset(ParamId id) const { return offset_[static_cast<size_t>(id)]; }  // of its first element in its bucket
 
-  // Buckets in the order in which a backward completes them.
+  // Buckets in the order in which a backward begins them.
   const std::vector<Bucket>& buckets() const { return buckets_; }
   // Those that count in global norms first.
   const std::vector<UpdateUnit>& units() const { return units_; }

@@ -20,7 +20,7 @@ struct Precision {
   Rounding weights = Rounding::nearest, moments = Rounding::nearest;        // of the optimizer's stores
   Rounding activations = Rounding::nearest, gradients = Rounding::nearest;  // gradients: of bf16 accumulation, and of sums of such
   bool keyed_noise = true;                                                  // false: ranks draw noise of their own
-  bool fp8 = false;                                                         // products of linear layers (param/fp8_rows.h)
+  bool fp8 = false;                                                         // products of linear layers (param/fp8_state.h)
   DType fp8_grad = DType::f8e5m2;                                           // gradients as operands of those
   bool fp8_weight_grads = true;                                             // products that make gradients of weights are FP8 too
 

@@ -3,8 +3,8 @@
 #include <fmt/ranges.h>
 
 #include "base/format.h"
-#include "model/llama.h"
-#include "ops/fp8.h"
+#include "base/fp8.h"
+#include "config/linear_shapes.h"
 #include "param/precision.h"
 
 namespace hlat {
@@ -13,7 +13,7 @@ Fp8Plan fp8_plan(const Config& config) {
   Fp8Plan plan;
   if (!precision_of(config).fp8) return plan;
   for (const LinearShape& l : linear_shapes(config.model))
-    if (l.outputs % kFp8Grain == 0 && l.inputs % kFp8Grain == 0)
+    if (fp8_fits(l.outputs, l.inputs))
       plan.parameters += config.model.layers * l.outputs * l.inputs;
     else
       plan.wide_names.push_back(fmt::format("{} ({} x {})", l.name, l.outputs, l.inputs));

@@ -15,11 +15,11 @@ namespace {
 
 bool computes(OpKind kind) { return kind == OpKind::matmul || kind == OpKind::attention || kind == OpKind::attention_bwd; }
 
-bool multiplies_fp8(const TracedOp& op) { return static_cast<OpKind>(op.kind) == OpKind::matmul && is_fp8(static_cast<DType>(op.dtype)); }
+bool is_fp8_product(const TracedOp& op) { return static_cast<OpKind>(op.kind) == OpKind::matmul && is_fp8(static_cast<DType>(op.dtype)); }
 
 std::string_view family_of(const TracedOp& op) {
   const auto kind = static_cast<OpKind>(op.kind);
-  if (multiplies_fp8(op)) return "products of FP8";
+  if (is_fp8_product(op)) return "products of FP8";
   if (kind == OpKind::matmul) return "products";
   return computes(kind) ? "attention" : "other ops";
 }
@@ -62,7 +62,7 @@ double MachineClock::speed(OpKind kind) const {
 const Figure& MachineClock::share_of(const TracedOp& op) const {
   const auto kind = static_cast<OpKind>(op.kind);
   const Rates& r = machine_.rates;
-  if (multiplies_fp8(op)) return r.fp8_share;
+  if (is_fp8_product(op)) return r.fp8_share;
   return kind == OpKind::matmul ? r.matmul_share : computes(kind) ? r.attention_share : r.bandwidth_share;
 }
 

@@ -1,6 +1,6 @@
 #include "report/report_run.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
@@ -99,8 +99,13 @@ std::vector<ReportRun> read_report_runs(const std::vector<fs::path>& folders, bo
   }
   const auto is_empty = [](const ReportRun& run) { return run.steps.step.empty(); };
   if (may_be_empty) return runs;
-  if (std::all_of(runs.begin(), runs.end(), is_empty))
-    fail<UsageError>("{} has no metrics yet: no step is recorded in its metrics.jsonl", folders.front().string());
+  if (std::all_of(runs.begin(), runs.end(), is_empty)) {
+    std::vector<std::string> all;
+    for (const fs::path& folder : folders) all.push_back(folder.string());
+    fail<UsageError>("{} {}", fmt::join(all, ", "),
+                     all.size() == 1 ? "has no metrics yet: no step is recorded in its metrics.jsonl"
+                                     : "have no metrics yet: no step is recorded in their metrics.jsonl");
+  }
   std::erase_if(runs, is_empty);
   return runs;
 }

@@ -35,19 +35,20 @@ void tell_loaded(const StartPoint& start, const LoadResult& result, double secon
 TrainState load(const StartPoint& start, PlacedModel& model, int threads, const SayStart& say) {
   TrainState state;
   state.step = start.step();
+  std::optional<Fp8Scales> scales;
   if (start.resumes()) {
     state.data = saved_position(start.index);
     state.loss = saved_loss(start.index);
     state.alarms = saved_alarms(start.index);
+    scales = saved_fp8(start.index, model.executor().config());
     if (const std::optional<HealthRecord> health = health_of(start.index)) state.health_passed = health->passed;
   }
   CheckpointReader reader(start.candidates.front(), start.index);
   const double begin = now_s();
   const LoadResult result = load_state(reader, model.executor().params(), model.mesh(), model.device(),
                                        start.resumes() ? LoadWhat::training : LoadWhat::weights, threads);
-  if (!start.resumes())
-    model.executor().weights_loaded(false);
-  else if (!restore_fp8(start.index, model.executor()))
+  restore_fp8(scales, model.executor());
+  if (start.resumes() && !scales && model.executor().params().precision().fp8)
     say("the checkpoint has no scales of FP8: they begin anew", false);
   tell_loaded(start, result, now_s() - begin, say);
   return state;

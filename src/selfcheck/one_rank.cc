@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/failure_word.h"
 #include "comm/host_exchange.h"
 #include "ops/download.h"
 #include "param/param_names.h"
@@ -101,8 +102,15 @@ OneRankStep one_rank_step(const SelfCheckRun& run) {
   OneRankStep result;
   for (int64_t d = 0; d < run.config.parallel.dp; ++d) {
     ReplicaStep step;
-    if (model) step = replica_step(run.config, *model, d);
-    if (model && d == 0 && config.model.tied) result.tied_words = tied_words(run, *self, config, step.gradients);
+    std::string broken;  // numbers of rank 0 alone: all ranks must hear of it
+    try {
+      if (model) step = replica_step(run.config, *model, d);
+      if (model && d == 0 && config.model.tied) result.tied_words = tied_words(run, *self, config, step.gradients);
+    } catch (const FailedStep& e) {
+      broken = e.what();
+    }
+    broken = from_rank_0(run.world, [&] { return broken; });
+    if (!broken.empty()) throw FailedStep(FailureKind::non_finite, 1, "on one rank alone: " + broken);
     hand_round(run.world, step.gradients);
     result.loss += broadcast_value(run.world, step.loss, 0) / static_cast<double>(run.config.parallel.dp);
     result.replicas.push_back(std::move(step.gradients));

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/fp8.h"
 #include "model/llama.h"
-#include "ops/fp8.h"
 #include "parallel/partition.h"
 
 namespace hlat {

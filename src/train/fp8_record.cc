@@ -1,10 +1,13 @@
 #include "train/fp8_record.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/fp8.h"
 #include "base/json_text.h"
+#include "config/linear_shapes.h"
 #include "train/state_records.h"
 
 namespace hlat {
@@ -28,26 +31,15 @@ int other_range(std::string_view saved, DType type) {
   return wide == was_wide ? 0 : wide ? 7 : -7;
 }
 
-// False: the record has not all of them.
-bool read_values(const Fp8Json& json, const ParamStore& params, Fp8Values& values) {
-  const Fp8State& state = params.fp8_state();
-  for (const ParamId id : state.params())
-    for (const Fp8Role role : kFp8AllRoles) {
-      const std::string& name = params.spec(id).name;
-      const std::string key(name_of(role));
-      if (!json.contains(name) || !json[name].contains(key)) return false;
-      const Fp8Json& own = json[name][key];
-      const auto past = own.at("history").get<std::vector<float>>();
-      const DType type = role == Fp8Role::gradient ? params.precision().fp8_grad : DType::f8e4m3;
-      const int exponent = own.at("exponent").get<int>() + other_range(own.at("type").get<std::string>(), type);
-      if (past.size() != static_cast<size_t>(kFp8History) || std::abs(exponent) > kFp8Exponent) return false;
-      const auto unit = static_cast<size_t>(state.unit(id, role));
-      values.scales[unit * kFp8Scale] = std::ldexp(1.0f, exponent);
-      values.scales[unit * kFp8Scale + kFp8Inverse] = std::ldexp(1.0f, -exponent);
-      std::copy(past.begin(), past.end(), values.history.begin() + static_cast<int64_t>(unit) * kFp8History);
-    }
-  return true;
+Fp8Saved read_saved(const Fp8Json& json, DType type) {
+  Fp8Saved saved{.exponent = json.at("exponent").get<int>() + other_range(json.at("type").get<std::string>(), type),
+                 .history = json.at("history").get<std::vector<float>>()};
+  saved.exponent = std::clamp(saved.exponent, -kFp8Exponent, kFp8Exponent);
+  if (saved.history.size() != static_cast<size_t>(kFp8History)) fail<Error>("a history of {} steps", saved.history.size());
+  return saved;
 }
+
+DType type_of(Fp8Role role, const Precision& precision) { return role == Fp8Role::gradient ? precision.fp8_grad : DType::f8e4m3; }
 
 }  // namespace
 
@@ -67,7 +59,7 @@ std::string own_fp8(const Executor& executor) {
       json[params.spec(id).name][std::string(name_of(role))] = {
           {"exponent", std::ilogb(values.scales[static_cast<size_t>(unit * kFp8Scale)])},
           {"history", std::vector<float>(past, past + kFp8History)},
-          {"type", name_of(role == Fp8Role::gradient ? params.precision().fp8_grad : DType::f8e4m3)}};
+          {"type", name_of(type_of(role, params.precision()))}};
     }
   return json_text(json);
 }
@@ -79,26 +71,45 @@ std::string join_fp8(const std::vector<std::string>& parts) {
   return all.empty() ? std::string() : json_text(all);
 }
 
-bool restore_fp8(const CheckpointIndex& index, const Executor& executor) {
-  const ParamStore& params = executor.params();
-  if (!params.precision().fp8) return true;
+std::optional<Fp8Scales> saved_fp8(const CheckpointIndex& index, const Config& config) {
+  const Precision precision = precision_of(config);
   const Record* record = index.find_record("fp8");
-  if (record != nullptr) check_version(*record, kFp8Version);
-  bool scales = false;
-  if (record != nullptr) try {
-      const Fp8State& state = params.fp8_state();
-      Fp8Values values(state);
-      scales = read_values(Fp8Json::parse(record->json), params, values);
-      if (scales) {
-        state.start(executor.ops(), 1);  // limits; the rest follows
-        executor.device().upload(state.scales, values.scales.data());
-        executor.device().upload(state.history, values.history.data());
+  if (!precision.fp8 || record == nullptr) return {};
+  check_version(*record, kFp8Version);
+  Fp8Scales scales;
+  try {
+    const Fp8Json json = Fp8Json::parse(record->json);
+    for (int64_t layer = 0; layer < config.model.layers; ++layer)
+      for (const LinearShape& l : linear_shapes(config.model)) {
+        if (!fp8_fits(l.outputs, l.inputs)) continue;
+        const std::string name = fmt::format("layers.{}.{}", layer, l.name);
+        if (!json.contains(name)) return {};
+        for (const Fp8Role role : kFp8AllRoles)
+          scales[name][static_cast<size_t>(role)] = read_saved(json.at(name).at(std::string(name_of(role))), type_of(role, precision));
       }
-    } catch (const nlohmann::json::exception& e) {
-      fail<DamagedCheckpoint>("the FP8 scales of the checkpoint of step {} cannot be read: {}", index.step, e.what());
-    }
-  executor.weights_loaded(scales);
+  } catch (const std::exception& e) {
+    fail<DamagedCheckpoint>("the FP8 scales of the checkpoint of step {} cannot be read: {}", index.step, e.what());
+  }
   return scales;
+}
+
+void restore_fp8(const std::optional<Fp8Scales>& scales, const Executor& executor) {
+  const ParamStore& params = executor.params();
+  if (!params.precision().fp8 || !scales) return executor.weights_loaded(false);
+  const Fp8State& state = params.fp8_state();
+  Fp8Values values(state);
+  for (const ParamId id : state.params())
+    for (const Fp8Role role : kFp8AllRoles) {
+      const Fp8Saved& saved = scales->at(params.spec(id).name)[static_cast<size_t>(role)];
+      const auto unit = static_cast<size_t>(state.unit(id, role));
+      values.scales[unit * kFp8Scale] = std::ldexp(1.0f, saved.exponent);
+      values.scales[unit * kFp8Scale + kFp8Inverse] = std::ldexp(1.0f, -saved.exponent);
+      std::ranges::copy(saved.history, values.history.begin() + static_cast<int64_t>(unit) * kFp8History);
+    }
+  state.start(executor.ops(), 1);  // limits; the rest follows
+  executor.device().upload(state.scales, values.scales.data());
+  executor.device().upload(state.history, values.history.data());
+  executor.weights_loaded(true);
 }
 
 }  // namespace hlat

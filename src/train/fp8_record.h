@@ -1,8 +1,13 @@
 // The scales of FP8 products and the history they follow from, in a checkpoint: record "fp8" of its index, {tensor: {role: {"exponent",
-// "history", "type"}}} for every linear layer of the model, whatever the layout. Weights of FP8 are not saved: they follow from their masters.
+// "history", "type"}}} for every linear layer of the model, whatever the layout. Weights of FP8 are not saved: they follow from their
+// masters.
 #pragma once
 
+#include <array>
+#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoint/index.h"
 #include "model/executor.h"
@@ -14,9 +19,18 @@ std::string own_fp8(const Executor& executor);
 // The parts of all ranks as one.
 std::string join_fp8(const std::vector<std::string>& parts);
 
-// After the tensors of a run that goes on were loaded: scales and history of the checkpoint, where it has those of all layers of this rank,
-// and the weights that follow. False: they begin anew. Collective. DamagedCheckpoint where the record cannot be read.
-bool restore_fp8(const CheckpointIndex& index, const Executor& executor);
+// Of one operand of a layer.
+struct Fp8Saved {
+  int exponent = 0;  // of the scale, a power of two
+  std::vector<float> history;
+};
+using Fp8Scales = std::map<std::string, std::array<Fp8Saved, kFp8Roles>>;  // by weight
+
+// The record as this config has its types, of all layers of the model whose products are FP8: the same on all ranks. Nothing where the
+// checkpoint has not all of them. DamagedCheckpoint where it cannot be read, UsageError where it is of a newer program.
+std::optional<Fp8Scales> saved_fp8(const CheckpointIndex& index, const Config& config);
+// After the tensors were loaded: scales and history, those of a new run where there are none, and the weights that follow. Collective.
+void restore_fp8(const std::optional<Fp8Scales>& scales, const Executor& executor);
 inline constexpr int kFp8Version = 1;
 
 }  // namespace hlat

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "config/linear_shapes.h"
 #include "config/validate.h"
 #include "model/llama.h"
 #include "parallel/partition.h"
@@ -68,8 +69,12 @@ TEST(Shrunk, KeepsTheShapesOfFp8) {
   struct Row {
     int64_t tp, heads, kv, head, ffn, seq, micro;
   };
-  for (const Row& r : {Row{1, 32, 32, 128, 11008, 4096, 1}, {8, 64, 8, 128, 28672, 4096, 1}, {3, 12, 3, 64, 4608, 4096, 1},
-                       {2, 32, 4, 64, 5632, 72, 8}, {1, 16, 16, 64, 5000, 68, 4}, {4, 32, 8, 128, 8192, 2052, 4}}) {
+  for (const Row& r : {Row{1, 32, 32, 128, 11008, 4096, 1},
+                       {8, 64, 8, 128, 28672, 4096, 1},
+                       {3, 12, 3, 64, 4608, 4096, 1},
+                       {2, 32, 4, 64, 5632, 72, 8},
+                       {1, 16, 16, 64, 5000, 68, 4},
+                       {4, 32, 8, 128, 8192, 2052, 4}}) {
     Config c = large(r.tp, 1, 1);
     c.train.precision = PrecisionKind::fp8;
     c.model.heads = r.heads, c.model.kv_heads = r.kv, c.model.hidden = r.heads * r.head, c.model.ffn = r.ffn;

@@ -279,10 +279,7 @@ LoadedPart load_and_run(const Config& config, const std::filesystem::path& folde
     rank.poison();
     CheckpointReader reader(folder);
     const LoadResult loaded = load_state(reader, rank.params(), rank.mesh(), rank.device(), what, 2);
-    if (what == LoadWhat::training)
-      restore_fp8(reader.index(), rank.executor());
-    else
-      rank.executor().weights_loaded(false);
+    restore_fp8(what == LoadWhat::training ? saved_fp8(reader.index(), config) : std::nullopt, rank.executor());
     rank.check_padding();
     const int64_t step = what == LoadWhat::training ? reader.index().step : 0;
     rank.open_data(step > 0 ? std::optional(saved_position(reader.index())) : std::nullopt);

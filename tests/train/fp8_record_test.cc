@@ -27,6 +27,12 @@ CheckpointIndex index_of(RealRun& run, int version = kFp8Version) {
   return index;
 }
 
+bool restored(const CheckpointIndex& index, RealRun& run) {
+  const std::optional<Fp8Scales> scales = saved_fp8(index, run.executor().config());
+  restore_fp8(scales, run.executor());
+  return scales.has_value();
+}
+
 std::vector<double> scales(RealRun& run, Fp8Role role) {
   const Fp8State& s = run.executor().params().fp8_state();
   std::vector<double> out;
@@ -49,7 +55,7 @@ TEST(Fp8Record, RestoresScalesAndHistory) {
   Trained from;
   RealRun to(fp8_config());
   ASSERT_NE(scales(to, Fp8Role::input), scales(from.run(), Fp8Role::input));
-  EXPECT_TRUE(restore_fp8(index_of(from.run()), to.executor()));
+  EXPECT_TRUE(restored(index_of(from.run()), to));
   for (const Fp8Role role : {Fp8Role::input, Fp8Role::gradient, Fp8Role::weight})
     EXPECT_EQ(scales(to, role), scales(from.run(), role)) << name_of(role);
   EXPECT_EQ(own_fp8(to.executor()), own_fp8(from.run().executor()));
@@ -60,7 +66,7 @@ TEST(Fp8Record, ScalesOfGradientsFollowTheirType) {
   Trained wide("e5m2"), narrow("e4m3");
   for (const auto& [from, to, factor] : {std::tuple{&wide, "e4m3", 0x1p-7}, std::tuple{&narrow, "e5m2", 0x1p7}}) {
     RealRun other(fp8_config(to));
-    EXPECT_TRUE(restore_fp8(index_of(from->run()), other.executor()));
+    EXPECT_TRUE(restored(index_of(from->run()), other));
     const std::vector<double> before = scales(from->run(), Fp8Role::gradient), after = scales(other, Fp8Role::gradient);
     for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(after[i], factor * before[i]);
     EXPECT_EQ(scales(other, Fp8Role::input), scales(from->run(), Fp8Role::input));
@@ -70,24 +76,25 @@ TEST(Fp8Record, ScalesOfGradientsFollowTheirType) {
 TEST(Fp8Record, WithoutAllLayersScalesBeginAnew) {
   Trained from;
   RealRun fresh(fp8_config()), to(fp8_config());
-  EXPECT_FALSE(restore_fp8(CheckpointIndex{}, to.executor()));
+  EXPECT_FALSE(restored(CheckpointIndex{}, to));
   EXPECT_EQ(scales(to, Fp8Role::gradient), scales(fresh, Fp8Role::gradient));
   CheckpointIndex part = index_of(from.run());
   nlohmann::json json = nlohmann::json::parse(part.records[0].json);
   json.erase(json.begin().key());
   part.records[0].json = json.dump();
-  EXPECT_FALSE(restore_fp8(part, to.executor()));
+  EXPECT_FALSE(restored(part, to));
   EXPECT_EQ(scales(to, Fp8Role::input), scales(fresh, Fp8Role::input));
 }
 
 TEST(Fp8Record, WhatCannotBeReadIsRefused) {
   Trained from;
   CheckpointIndex newer = index_of(from.run(), kFp8Version + 1), broken = index_of(from.run());
-  EXPECT_THROW(restore_fp8(newer, from.run().executor()), UsageError);
+  EXPECT_THROW(saved_fp8(newer, fp8_config()), UsageError);
   nlohmann::json json = nlohmann::json::parse(broken.records[0].json);
   json.begin().value()["input"]["exponent"] = "much";
   broken.records[0].json = json.dump();
-  EXPECT_THROW(restore_fp8(broken, from.run().executor()), DamagedCheckpoint);
+  EXPECT_THROW(saved_fp8(broken, fp8_config()), DamagedCheckpoint);
+  EXPECT_FALSE(saved_fp8(broken, tiny_config())) << "without FP8 nobody looks";
 }
 
 }  // namespace

@@ -34,14 +34,11 @@ AdamwChange change_of(const std::array<AdamwSums, kSumParts>& parts) {
   return c;
 }
 
-// What carries the weight from step to step and is updated as a plain weight is: of a weight in FP8 its master.
-const Tensor& updated(const AdamwTensors& t) { return is_fp8(t.weight.dtype) ? t.master : t.weight; }
-
 AdamwArgs adamw_args(const AdamwTensors& t, const AdamwScalars& s) {
   const AdamwStep& step = *t.step.as<const AdamwStep>();
   const auto key = philox_key({s.seed, s.stream});
   AdamwArgs args{};
-  args.weight = updated(t).data;
+  args.weight = t.updated().data;
   args.master = t.master.defined() && !is_fp8(t.weight.dtype) ? t.master.as<float>() : nullptr;
   args.m = t.m.data;
   args.v = t.v.data;
@@ -108,7 +105,7 @@ void CpuOps::update(const AdamwTensors& t, const AdamwScalars& s) {
   }
   const AdamwArgs args = adamw_args(t, s);
   const auto& kernels = t.change.defined() ? kernels_.adamw_measured : kernels_.adamw;
-  const auto kernel = kernels[elem(updated(t).dtype)][elem(t.m.dtype)][elem(t.grad.dtype)];
+  const auto kernel = kernels[elem(t.updated().dtype)][elem(t.m.dtype)][elem(t.grad.dtype)];
   const int64_t n = t.weight.numel(), parts = sum_parts(n);
   std::array<double, kSumParts> part{};
   std::array<AdamwSums, kSumParts> sums;

@@ -156,14 +156,11 @@ template <bool Fp8>
 using CodesOf = std::conditional_t<Fp8, Fp8Encoder<f8e4m3, true>, NoCodes>;
 
 template <bool Vectors, int N>
-__device__ inline void put_codes(CodesOf<true>& encoder, uint8_t* p, const float (&w)[N], int count) {
+__device__ inline void encode_to(CodesOf<true>& encoder, uint8_t* p, const float (&w)[N], int count) {
   if constexpr (Vectors) {
     uint32_t code[N / 4];
     encoder.encode(code, w);
-    if constexpr (N == 4)
-      *reinterpret_cast<uint32_t*>(p) = code[0];
-    else
-      *reinterpret_cast<uint2*>(p) = make_uint2(code[0], code[1]);
+    put_codes(p, code);
   } else {
 #pragma unroll
     for (int j = 0; j < N; ++j)
@@ -211,7 +208,7 @@ __device__ inline double update(const AdamwArgs& args, const Item& a, const Step
   Store<W, N, Vectors, NoisyWeights>{a, s.number, e, count, group}(weight, w, Noise::round_weight);
   if constexpr (Measured)
     if (!has_master) add_change(change, old, w, m, v, count);
-  if constexpr (Fp8) put_codes<Vectors>(codes, a.codes + e, w, count);
+  if constexpr (Fp8) encode_to<Vectors>(codes, a.codes + e, w, count);
   return has_master ? squares : sum_of_squares(w, count);
 }
 
@@ -295,13 +292,10 @@ void run_adamw(const AdamwArgs& a, bool vectors, bool noisy_weights, bool noisy_
 
 bool vectors_fit(const AdamwTensors& t) { return aligned({t.weight.data, t.master.data, t.m.data, t.v.data, t.grad.data}); }
 
-// What carries a weight from step to step and is rounded as weights are, where it is not an f32 master beside a bf16 weight.
-const Tensor& updated(const AdamwTensors& t) { return is_fp8(t.weight.dtype) ? t.master : t.weight; }
-
 Item item_of(const AdamwTensors& t, const AdamwScalars& s) {
   const auto key = philox_key({.seed = s.seed, .stream = s.stream});
   const bool fp8 = is_fp8(t.weight.dtype);
-  return {.weight = updated(t).data,
+  return {.weight = t.updated().data,
           .master = t.master.defined() && !fp8 ? t.master.as<float>() : nullptr,
           .m = t.m.data,
           .v = t.v.data,
@@ -336,7 +330,7 @@ void run_batch(std::span<const AdamwItem> items, double* parts, cudaStream_t str
   }
   const bool weights = s.round_weights == Rounding::stochastic, moments = s.round_moments == Rounding::stochastic;
   const bool measured = t.change.defined(), fp8 = is_fp8(t.weight.dtype);
-  with_type(updated(t).dtype, [&](auto w) {
+  with_type(t.updated().dtype, [&](auto w) {
     with_type(t.m.dtype, [&](auto m) {
       with_type(t.grad.dtype, [&](auto g) {
         using W = decltype(w);
