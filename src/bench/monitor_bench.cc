@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/machine.h"
+#include "base/median.h"
 #include "bench/embedded_rows.h"
-#include "bench/median.h"
 #include "runtime/assembly.h"
 #include "train/train_step.h"
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/median.h"
 #include "bench/embedded_rows.h"
-#include "bench/median.h"
 #include "bench/peak.h"
 #include "config/precision_row.h"
 #include "record/utilization.h"
