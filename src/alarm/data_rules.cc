@@ -6,6 +6,7 @@
 
 #include "alarm/robust.h"
 #include "alarm/rules.h"
+#include "base/median.h"
 
 namespace hlat {
 
@@ -37,8 +38,8 @@ std::optional<SourceFall> fall_of_source(AlarmMemory& memory, int64_t step, cons
   if (losses.size() < 3 * kSourceEnds) return {};
   return SourceFall{.name = name,
                     .since = static_cast<int64_t>(steps.front()),
-                    .begin = middle_of({losses.begin(), losses.begin() + kSourceEnds}),
-                    .now = middle_of({losses.end() - kSourceEnds, losses.end()})};
+                    .begin = upper_median({losses.begin(), losses.begin() + kSourceEnds}),
+                    .now = upper_median({losses.end() - kSourceEnds, losses.end()})};
 }
 
 std::optional<Finding> source_by_heart(const AlarmView& view, AlarmMemory& memory) {
@@ -50,15 +51,15 @@ std::optional<Finding> source_by_heart(const AlarmView& view, AlarmMemory& memor
     std::vector<double> now, shares;
     for (const SourceFall& other : falls)
       if (&other != &own) now.push_back(other.now), shares.push_back(other.now / other.begin);
-    if (now.empty() || own.now >= kSourceFell * own.begin || own.now >= kSourceFell * middle_of(now)) continue;
-    if (middle_of(shares) < kOthersFell) continue;
+    if (now.empty() || own.now >= kSourceFell * own.begin || own.now >= kSourceFell * upper_median(now)) continue;
+    if (upper_median(shares) < kOthersFell) continue;
     return Finding{
         .value = own.now,
-        .limit = kSourceFell * middle_of(now),
+        .limit = kSourceFell * upper_median(now),
         .since = own.since,
         .evidence = fmt::format("the loss of source {} has fallen from {:.4f} to {:.4f} in {} steps, that of the others to {:.1f}% of what "
                                 "it was: it is learned by heart",
-                                own.name, own.begin, own.now, view.metrics.step - own.since, 100 * middle_of(shares))};
+                                own.name, own.begin, own.now, view.metrics.step - own.since, 100 * upper_median(shares))};
   }
   return {};
 }
@@ -84,7 +85,7 @@ Look look_at_repetition(const AlarmView& view, AlarmMemory& memory) {
   std::optional<Finding> source = source_by_heart(view, memory), rows = rows_again(view, memory);
   Look look{.looked = true, .found = rows ? rows : source};
   const std::vector<double>& shares = keep(memory, "repetition", own->repetition, kRepeatLooks);
-  const double share = middle_of(shares);
+  const double share = upper_median(shares);
   if (look.found || shares.size() < kRepeatLooks || share <= kRepeats) return look;
   look.found =
       Finding{.value = share,

@@ -7,6 +7,7 @@
 
 #include "alarm/robust.h"
 #include "alarm/rules.h"
+#include "base/median.h"
 #include "config/precision_row.h"
 
 namespace hlat {
@@ -35,7 +36,7 @@ bool all_finite(const std::vector<double>& values) {
 
 // Blocks alone: embedding and head are of another kind.
 double middle_of_blocks(const std::vector<double>& parts) {
-  return parts.size() < 3 ? middle_of(parts) : middle_of({parts.begin() + 1, parts.end() - 1});
+  return parts.size() < 3 ? upper_median(parts) : upper_median({parts.begin() + 1, parts.end() - 1});
 }
 
 // A running level of each part, as a logarithm, and how often in a row a part was off. Lists whose length changed begin anew.

@@ -7,6 +7,7 @@
 
 #include "alarm/robust.h"
 #include "alarm/rules.h"
+#include "base/median.h"
 #include "config/run_length.h"
 
 namespace hlat {
@@ -34,7 +35,7 @@ double mean(const double* first, const double* last) { return std::accumulate(fi
 std::optional<Finding> leak_below_floor(const StepMetrics& m, AlarmMemory& memory) {
   if (!(m.floor > 0)) return {};
   const std::vector<double>& shares = keep(memory, "share", m.loss / m.floor, kSmooth);
-  const double share = middle_of(shares), error = deviation_of(shares, share);  // of one step; of a median it is less
+  const double share = upper_median(shares), error = median_deviation(shares, share);  // of one step; of a median it is less
   const double limit = 1 - std::max(kBelowFloor, error);
   if (shares.size() < kSmooth || share >= limit) return {};
   return Finding{
@@ -51,7 +52,7 @@ std::optional<Finding> leak_below_copy(const AlarmView& view, AlarmMemory& memor
   if (m.floor == m.floor) return {};
   if (const Monitors* own = view.monitors(); own != nullptr && own->copy_baseline > 0) keep(memory, "copy", own->copy_baseline, kSmooth);
   const std::vector<double>& losses = keep(memory, "loss", m.loss, kSmooth);
-  const double baseline = middle_of(memory["copy"]), loss = middle_of(losses);
+  const double baseline = upper_median(memory["copy"]), loss = upper_median(losses);
   if (losses.size() < kSmooth || baseline <= 0 || loss >= kBelowCopy * baseline) return {};
   return Finding{
       .value = loss,
@@ -73,7 +74,7 @@ std::optional<Finding> gap_in(const StepMetrics& m, AlarmMemory& memory, const s
   const auto best = static_cast<size_t>(std::min_element(losses.begin(), latest) - losses.begin());
   std::vector<double> moves;
   for (size_t i = 1; i < losses.size(); ++i) moves.push_back(losses[i] - losses[i - 1]);
-  const double noise = deviation_of(moves, middle_of(moves)) / std::sqrt(2);
+  const double noise = median_deviation(moves, upper_median(moves)) / std::sqrt(2);
   const double limit = losses[best] + std::max(kGap * losses[best], kProbeNoise * noise);
   const bool rises = std::all_of(latest, losses.end(), [&](double v) { return v > limit; });
   if (!rises || trained >= before[best] * (1 - kGap)) return {};
@@ -132,7 +133,7 @@ Look look_at_leak(const AlarmView& view, AlarmMemory& memory) {
 
 Look look_at_probe_gap(const AlarmView& view, AlarmMemory& memory) {
   const StepMetrics& m = view.metrics;
-  const double trained = middle_of(keep(memory, "loss", m.loss, kSmooth));
+  const double trained = upper_median(keep(memory, "loss", m.loss, kSmooth));
   const Monitors* own = view.monitors();
   Look look;
   if (own != nullptr && own->probe_loss && probes_own_stage(view)) {
@@ -161,8 +162,8 @@ Look look_at_position_loss(const AlarmView& view, AlarmMemory& memory) {
        {std::pair("first quarter", mean(begin, begin + quarter)), std::pair("middle half", mean(begin + quarter, end - quarter))}) {
     const std::vector<double>& more = keep(memory, name, last - before, kPositionLooks);
     if (more.size() < kPositionLooks) continue;
-    const double typical = middle_of(more);
-    const double error = deviation_of(more, typical) / std::sqrt(static_cast<double>(kPositionLooks));
+    const double typical = upper_median(more);
+    const double error = median_deviation(more, typical) / std::sqrt(static_cast<double>(kPositionLooks));
     const double limit = std::max(kWorsePosition * view.metrics.loss, kPositionErrors * error);
     if (typical <= limit || look.found) continue;
     look.found =

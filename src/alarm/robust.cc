@@ -1,25 +1,9 @@
 #include "alarm/robust.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/error.h"
+#include "base/median.h"
 
 namespace hlat {
-
-double middle_of(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-double deviation_of(const std::vector<double>& values, double around) {
-  constexpr double kOfNormalNoise = 1.4826;
-  std::vector<double> distances;
-  for (const double v : values) distances.push_back(std::abs(v - around));
-  return kOfNormalNoise * middle_of(std::move(distances));
-}
 
 RobustLine line_through(std::span<const double> x, std::span<const double> y) {
   HLAT_CHECK(x.size() == y.size() && x.size() > 1, "{} and {} numbers for a line", x.size(), y.size());
@@ -27,10 +11,10 @@ RobustLine line_through(std::span<const double> x, std::span<const double> y) {
   for (size_t i = 0; i < x.size(); ++i)
     for (size_t j = 0; j < i; ++j) slopes.push_back((y[i] - y[j]) / (x[i] - x[j]));
   RobustLine line;
-  line.slope = middle_of(std::move(slopes));
+  line.slope = upper_median(std::move(slopes));
   for (size_t i = 0; i < x.size(); ++i) rests.push_back(y[i] - line.slope * x[i]);
-  line.at_zero = middle_of(rests);
-  line.spread = deviation_of(rests, line.at_zero);
+  line.at_zero = upper_median(rests);
+  line.spread = median_deviation(rests, line.at_zero);
   return line;
 }
 
@@ -46,7 +30,7 @@ BlockHistory add_to_blocks(AlarmMemory& memory, const std::string& name, double 
   open.push_back(value);
   const bool complete = open.size() >= steps;
   if (complete) {
-    keep(memory, name + ".medians", middle_of(std::move(open)), blocks);
+    keep(memory, name + ".medians", upper_median(std::move(open)), blocks);
     keep(memory, name + ".ends", step, blocks);
     memory[name + ".open"].clear();
   }

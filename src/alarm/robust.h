@@ -1,5 +1,5 @@
-// Statistics that single values cannot move far: medians, a line through medians of slopes (Theil and Sen), and histories of medians over
-// blocks of steps.
+// Statistics that single values cannot move far: a line through medians of slopes (Theil and Sen), and histories of medians over blocks of
+// steps. All medians of alarms are upper ones.
 #pragma once
 
 #include <span>
@@ -9,9 +9,6 @@
 #include "alarm/alarm_state.h"
 
 namespace hlat {
-
-double middle_of(std::vector<double> values);                           // the median, the upper one of an even number; 0 of none
-double deviation_of(const std::vector<double>& values, double around);  // 1.4826 times the median distance: of normal noise its deviation
 
 struct RobustLine {
   double slope = 0, at_zero = 0;

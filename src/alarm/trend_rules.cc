@@ -7,6 +7,7 @@
 
 #include "alarm/robust.h"
 #include "alarm/rules.h"
+#include "base/median.h"
 
 namespace hlat {
 
@@ -37,7 +38,7 @@ constexpr size_t kLatestLosses = 3;
 
 std::span<const double> head(const std::vector<double>& values, size_t without) { return std::span(values).first(values.size() - without); }
 std::span<const double> tail(const std::vector<double>& values, size_t count) { return std::span(values).last(count); }
-double middle(std::span<const double> values) { return middle_of({values.begin(), values.end()}); }
+double middle(std::span<const double> values) { return upper_median({values.begin(), values.end()}); }
 
 // The share by which the loss has fallen from as many blocks before the latest ones to those.
 double fall_of(const std::vector<double>& losses) {

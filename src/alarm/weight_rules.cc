@@ -6,6 +6,7 @@
 
 #include "alarm/robust.h"
 #include "alarm/rules.h"
+#include "base/median.h"
 #include "config/precision_row.h"
 
 namespace hlat {
@@ -77,7 +78,7 @@ Look look_at_lost_updates(const AlarmView& view, AlarmMemory& memory) {
   const Monitors* own = view.monitors();
   if (own == nullptr || own->unchanged.empty() || !view.settled || !loses_what_rounds(view.config)) return {};
   if (view.metrics.lr < kSmallRate * view.config.optim.lr) return {};
-  const std::vector<double>& shares = keep(memory, "unchanged", middle_of(own->unchanged), kLostLooks);
+  const std::vector<double>& shares = keep(memory, "unchanged", upper_median(own->unchanged), kLostLooks);
   const double least = *std::min_element(shares.begin(), shares.end());
   if (shares.size() < kLostLooks || !(least > kLostShare)) return {.looked = true};
   return {.looked = true,

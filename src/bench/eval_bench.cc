@@ -6,8 +6,8 @@
 
 #include "base/format.h"
 #include "base/machine.h"
+#include "base/median.h"
 #include "base/rng.h"
-#include "bench/median.h"
 #include "eval/executor_model.h"
 #include "runtime/assembly.h"
 

@@ -4,42 +4,33 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <vector>
 
 #include "base/machine.h"
-#include "bench/embedded_rows.h"
-#include "bench/median.h"
-#include "runtime/assembly.h"
-#include "train/train_step.h"
+#include "base/median.h"
+#include "bench/bench_model.h"
 
 namespace hlat {
 
 namespace {
 
-// A model and its steps, recorded or not.
+// Steps of a model, recorded or not.
 class TimedSteps {
  public:
   TimedSteps(const Config& config, Backend& backend, Comm& world, int local_ranks, FlightRecorder* flight)
-      : assembly_(config, backend, world, local_ranks),
-        world_(world),
-        flight_(flight),
-        model_(assembly_.build()),
-        step_(model_.executor()) {
-    model_.executor().init_weights();
-    if (model_.executor().reads_batches()) rows_.emplace(config, model_.mesh());
+      : assembly_(config, backend, world, local_ranks), model_(assembly_, config, world), flight_(flight) {
     if (flight_ == nullptr) return;
-    model_.ops().record_to(*flight_);
+    model_.placed().ops().record_to(*flight_);
     model_.mesh().record_to(*flight_);
-    step_.record_to(*flight_);
+    model_.step().record_to(*flight_);
   }
 
   void run() {
-    world_.barrier();
-    const double start = now_s();
-    if (flight_ != nullptr) flight_->begin_step(++number_);
-    step_.run(flight_ != nullptr ? number_ : ++number_, 1e-4, rows_ ? &*rows_ : nullptr);
-    times_.push_back(now_s() - start);
+    ++number_;
+    times_.push_back(model_.timed([&] {
+      if (flight_ != nullptr) flight_->begin_step(number_);
+      model_.run(number_);
+    }));
     if (flight_ != nullptr) flight_->end_step(number_, times_.back(), times_.back());
   }
   void forget() { times_.clear(); }
@@ -48,11 +39,8 @@ class TimedSteps {
 
  private:
   Assembly assembly_;
-  Comm& world_;
+  BenchModel model_;
   FlightRecorder* flight_;
-  PlacedModel& model_;
-  TrainStep step_;
-  std::optional<EmbeddedRows> rows_;
   int64_t number_ = 0;
   std::vector<double> times_;
 };

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/machine.h"
-#include "bench/median.h"
+#include "base/median.h"
 #include "comm/host_exchange.h"
 #include "runtime/device_comm.h"
 
@@ -37,6 +38,12 @@ void exchange(Comm& group, const Tensor& to_next, const Tensor& from_previous) {
 }
 
 }  // namespace
+
+double trimmed_mean(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  v.resize(v.size() - v.size() / 10);
+  return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
+}
 
 LinkFit fit_links(const std::vector<CollectiveTime>& times, int ranks, bool host_cores) {
   const double steps = ranks - 1, sent = (ranks - 1.0) / ranks;

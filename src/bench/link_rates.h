@@ -28,4 +28,7 @@ LinkFit fit_links(const std::vector<CollectiveTime>& times, int ranks, bool host
 // Collective over all ranks, more than one of them; means over ranks. parallel.* other than `comm` of the config does not matter.
 std::vector<CollectiveTime> measure_links(const Config& config, Backend& backend, Comm& world, int local_ranks, std::string& transport);
 
+// The mean without the largest tenth: what is often late counts, what another program did once does not.
+double trimmed_mean(std::vector<double> v);
+
 }  // namespace hlat

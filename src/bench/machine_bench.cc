@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "base/format.h"
-#include "bench/median.h"
+#include "base/median.h"
 #include "bench/op_rates.h"
 #include "bench/peak.h"
 #include "plan/dry_run.h"

@@ -7,61 +7,41 @@
 #include <optional>
 #include <vector>
 
-#include "base/machine.h"
-#include "bench/embedded_rows.h"
-#include "bench/median.h"
-#include "runtime/assembly.h"
-#include "train/train_step.h"
+#include "base/median.h"
+#include "bench/bench_model.h"
 
 namespace hlat {
 
 namespace {
 
-// A model whose steps measure themselves when they are asked to.
+// Steps of a model, which measure themselves when they are asked to.
 class MonitoredSteps {
  public:
   MonitoredSteps(const Config& config, Backend& backend, Comm& world, int local_ranks)
-      : assembly_(config, backend, world, local_ranks),
-        world_(world),
-        model_(assembly_.build()),
-        step_(model_.executor()),
-        every_(config.monitor.every) {
-    model_.executor().init_weights();
-    if (!model_.executor().reads_batches()) return;
-    rows_.emplace(config, model_.mesh());
+      : assembly_(config, backend, world, local_ranks), model_(assembly_, config, world), every_(config.monitor.every) {
+    if (model_.rows() == nullptr) return;
     batch_.emplace(config.train.micro_batch, config.train.seq_len);
-    rows_->read(0, *batch_);
+    model_.rows()->read(0, *batch_);
   }
 
   // Its number says whether a step measures itself; with monitor.every=1 all do.
   double run(bool measured) {
     number_ += every_;
-    return timed([&] { step_.run(measured ? number_ : number_ + 1, 1e-4, rows_ ? &*rows_ : nullptr); });
+    return model_.timed([&] { model_.run(measured ? number_ : number_ + 1); });
   }
   double probe() {
-    return timed([&] {
+    return model_.timed([&] {
       Monitors m;
-      step_.probe().run(batch_ ? &*batch_ : nullptr, m);
+      model_.step().probe().run(batch_ ? &*batch_ : nullptr, m);
     });
   }
-  int64_t probe_every() { return step_.probe().every(); }
+  int64_t probe_every() { return model_.step().probe().every(); }
   std::string machine() { return assembly_.describe(); }
 
  private:
-  template <class Work>
-  double timed(const Work& work) {
-    world_.barrier();
-    const double start = now_s();
-    work();
-    return now_s() - start;
-  }
-
   Assembly assembly_;
-  Comm& world_;
-  PlacedModel& model_;
-  TrainStep step_;
+  BenchModel model_;
   int64_t every_, number_ = 0;
-  std::optional<EmbeddedRows> rows_;
   std::optional<Batch> batch_;
 };
 

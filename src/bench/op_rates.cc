@@ -6,7 +6,7 @@
 
 #include "backend/null/null_ops.h"
 #include "base/machine.h"
-#include "bench/median.h"
+#include "base/median.h"
 #include "bench/peak.h"
 #include "comm/host_exchange.h"
 

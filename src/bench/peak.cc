@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "backend/null/null_ops.h"
+#include "base/median.h"
 
 namespace hlat {
 
@@ -117,9 +118,7 @@ void MatmulRate::measure(double seconds) {
 
 double MatmulRate::median() const {
   HLAT_CHECK(!rates_.empty(), "nothing was measured");
-  std::vector<double> sorted = rates_;
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[sorted.size() / 2];
+  return upper_median(rates_);
 }
 
 std::vector<DType> product_types(const Precision& precision) {

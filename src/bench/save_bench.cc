@@ -13,13 +13,11 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/machine.h"
-#include "bench/embedded_rows.h"
-#include "bench/median.h"
+#include "base/median.h"
+#include "bench/bench_model.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/saver.h"
 #include "comm/host_exchange.h"
-#include "runtime/assembly.h"
-#include "train/train_step.h"
 
 namespace hlat {
 
@@ -60,24 +58,20 @@ class Run {
         world_(world),
         assembly_(config_, backend, world, local_ranks),
         staging_(assembly_.fit().lines(config_, assembly_.plan()).staging),
-        model_(assembly_.build()),
-        step_(model_.executor()),
+        model_(assembly_, config_, world),
         folder_(dir, world) {
-    model_.executor().init_weights();
-    if (model_.executor().reads_batches()) rows_.emplace(config_, model_.mesh());
     std::unique_ptr<Comm> commit = world.size() > 1 ? world.split(0, world.rank(), "checkpoint") : nullptr;
-    saver_.emplace(model_.executor().params(), model_.device(), model_.mesh().coord().dp, model_.mesh().shape().dp, std::move(commit),
+    saver_.emplace(model_.placed().executor().params(), model_.placed().device(), mesh().coord().dp, mesh().shape().dp, std::move(commit),
                    SaveOptions{.staging_bytes = staging_});
-    step_.on_update([this](int bucket) { saver_->before_update(bucket); });
+    model_.step().on_update([this](int bucket) { saver_->before_update(bucket); });
   }
 
   // Seconds of so many steps.
   double train(int64_t steps) {
-    world_.barrier();
-    const double start = now_s();
-    for (int64_t i = 0; i < steps; ++i) step_.run(++steps_, 1e-4, rows_ ? &*rows_ : nullptr, false);
-    world_.barrier();
-    return now_s() - start;
+    return model_.timed([&] {
+      for (int64_t i = 0; i < steps; ++i) model_.run(++steps_, false);
+      world_.barrier();
+    });
   }
 
   void begin_save() {
@@ -138,10 +132,8 @@ class Run {
   Comm& world_;
   Assembly assembly_;
   size_t staging_;
-  PlacedModel& model_;
-  TrainStep step_;
+  BenchModel model_;
   BenchFolder folder_;
-  std::optional<EmbeddedRows> rows_;
   std::optional<Saver> saver_;
   int64_t steps_ = 0, saves_ = 0;
 };

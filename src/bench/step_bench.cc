@@ -1,17 +1,15 @@
 #include "bench/step_bench.h"
 
-#include <chrono>
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
-#include "bench/embedded_rows.h"
-#include "bench/median.h"
+#include "base/median.h"
+#include "bench/bench_model.h"
 #include "bench/peak.h"
 #include "config/precision_row.h"
 #include "record/utilization.h"
-#include "runtime/assembly.h"
-#include "train/train_step.h"
 
 namespace hlat {
 
@@ -24,6 +22,63 @@ void scale(OpCost& c, double factor) {
   c.seconds *= factor;
 }
 
+// What was counted over all steps becomes that of one.
+void scale_to_a_step(StepBench& b) {
+  const auto steps = static_cast<double>(b.steps);
+  for (OpCost& c : b.ops.op) scale(c, 1.0 / steps);
+  for (auto& [name, c] : b.ops.matmuls) scale(c, 1.0 / steps);
+  for (AxisTraffic& a : b.traffic)
+    for (CommCost& c : a.traffic.kind) {
+      c.calls /= b.steps;
+      c.bytes /= steps;
+      c.seconds /= steps;
+    }
+}
+
+// Of the types that the policy multiplies.
+class MatmulRates {
+ public:
+  MatmulRates(const Config& config, Backend& backend) {
+    for (const DType type : product_types(precision_of(config))) rates_.try_emplace(type, backend, type);
+  }
+  void measure() {
+    constexpr double kSeconds = 0.3;
+    for (auto& [type, rate] : rates_) rate.measure(kSeconds);
+  }
+  void tell(const Mesh& mesh, StepBench& b) const {
+    double rate = 0, wide = 0;
+    for (const auto& [type, own] : rates_) {
+      if (!is_fp8(type)) wide = std::max(wide, own.median());
+      if (own.median() <= rate) continue;
+      rate = own.median();
+      b.peak_type = type;
+    }
+    b.peak_flops = sum_over(mesh, rate);
+    b.best_flops = sum_over(mesh, rates_.at(b.peak_type).best());
+    b.wide_flops = sum_over(mesh, wide);
+  }
+
+ private:
+  std::map<DType, MatmulRate> rates_;
+};
+
+// Seconds of each of b.steps steps, with the rates measured in between.
+std::vector<double> time_steps(BenchModel& model, Comm& world, MatmulRates& rates, StepBench& b) {
+  std::vector<double> times;
+  rates.measure();
+  model.mesh().reset_traffic();
+  for (int64_t i = 0; i < b.steps; ++i) {
+    StepResult r;
+    times.push_back(model.timed([&] { r = model.run(2 + i); }));
+    b.comm_s += r.comm_s / static_cast<double>(b.steps);
+    b.comm_wait_s += r.comm_wait_s / static_cast<double>(b.steps);
+    world.barrier();
+    rates.measure();
+  }
+  b.traffic = traffic_of(model.mesh());
+  return times;
+}
+
 }  // namespace
 
 StepBench bench_step(const Config& config, Backend& backend, Comm& world, int local_ranks, int64_t steps, bool per_op) {
@@ -32,61 +87,23 @@ StepBench bench_step(const Config& config, Backend& backend, Comm& world, int lo
   b.per_op = per_op;
   Assembly assembly(config, backend, world, local_ranks);
   const RankPlan& plan = assembly.plan();
-  std::map<DType, MatmulRate> rates;
-  for (const DType type : product_types(precision_of(config))) rates.try_emplace(type, backend, type);
-  const auto measure_rate = [&] {
-    constexpr double kSeconds = 0.3;
-    for (auto& [type, rate] : rates) rate.measure(kSeconds);
-  };
-  PlacedModel& model = assembly.build();
+  MatmulRates rates(config, backend);
+  BenchModel model(assembly, config, world);
   const Mesh& mesh = model.mesh();
+  Ops& ops = model.placed().ops();
   b.machine = assembly.describe();
   b.mesh = mesh.shape();
-  model.executor().init_weights();
-  TrainStep step(model.executor());
-  std::optional<EmbeddedRows> rows;
-  if (model.executor().reads_batches()) rows.emplace(config, mesh);
-  BatchSource* source = rows ? &*rows : nullptr;
-  step.run(1, 1e-4, source);  // touches the memory, makes the library's kernels
-  model.ops().reset_cost();
-  model.ops().set_timing(per_op);
-  std::vector<double> times;
-  measure_rate();
-  mesh.reset_traffic();
-  for (int64_t i = 0; i < steps; ++i) {
-    world.barrier();
-    const auto start = std::chrono::steady_clock::now();
-    const StepResult r = step.run(2 + i, 1e-4, source);
-    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    b.comm_s += r.comm_s / static_cast<double>(steps);
-    b.comm_wait_s += r.comm_wait_s / static_cast<double>(steps);
-    world.barrier();
-    measure_rate();
-  }
-  b.traffic = traffic_of(mesh);
-  double rate = 0, wide = 0;
-  for (const auto& [type, own] : rates) {
-    if (!is_fp8(type)) wide = std::max(wide, own.median());
-    if (own.median() <= rate) continue;
-    rate = own.median();
-    b.peak_type = type;
-  }
-  b.peak_flops = sum_over(mesh, rate);
-  b.best_flops = sum_over(mesh, rates.at(b.peak_type).best());
-  b.wide_flops = sum_over(mesh, wide);
+  model.run(1);  // touches the memory, makes the library's kernels
+  ops.reset_cost();
+  ops.set_timing(per_op);
+  const std::vector<double> times = time_steps(model, world, rates, b);
+  rates.tell(mesh, b);
   b.hfu = sum_over(mesh, plan.executed_flops()) / b.peak_flops / median(times);
   b.step_s = median(times);
-  model.ops().collect_times();
-  b.ops = model.ops().cost();
-  b.used_bytes = model.high_water().total();
-  for (OpCost& c : b.ops.op) scale(c, 1.0 / static_cast<double>(steps));
-  for (AxisTraffic& a : b.traffic)
-    for (CommCost& c : a.traffic.kind) {
-      c.calls /= steps;
-      c.bytes /= static_cast<double>(steps);
-      c.seconds /= static_cast<double>(steps);
-    }
-  for (auto& [name, c] : b.ops.matmuls) scale(c, 1.0 / static_cast<double>(steps));
+  ops.collect_times();
+  b.ops = ops.cost();
+  b.used_bytes = model.placed().high_water().total();
+  scale_to_a_step(b);
   b.tokens_per_step = plan.tokens;
   if (per_op) b.copy_bytes = measure_copy(backend);
   b.planned_bytes = plan.memory.total();

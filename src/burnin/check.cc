@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "base/machine.h"
 #include "base/rng.h"
@@ -17,6 +16,7 @@
 #include "burnin/space_check.h"
 #include "burnin/version_check.h"
 #include "comm/host_exchange.h"
+#include "config/nearest.h"
 
 namespace hlat {
 
@@ -73,17 +73,7 @@ Times times_of(const CheckOptions& options) {
 
 }  // namespace
 
-std::set<std::string> parse_parts(const std::string& list) {
-  std::set<std::string> parts;
-  std::istringstream words(list);
-  for (std::string word; std::getline(words, word, ',');) {
-    if (std::find(kCheckParts.begin(), kCheckParts.end(), word) == kCheckParts.end())
-      fail<UsageError>("--only {}: '{}' is no part of the check; parts are {}", list, word, fmt::join(kCheckParts, ", "));
-    parts.insert(word);
-  }
-  if (parts.empty()) fail<UsageError>("--only names no part of the check; parts are {}", fmt::join(kCheckParts, ", "));
-  return parts;
-}
+std::set<std::string> parse_parts(const std::string& list) { return parse_names("--only", list, "part of the check", kCheckParts); }
 
 CheckReport run_check(const Config& config, Backend& backend, Session& session, const CheckOptions& options,
                       const std::function<void(const std::string&)>& tell) {

@@ -3,14 +3,15 @@
 #pragma once
 
 #include <array>
+#include <string_view>
 
 #include "burnin/check_run.h"
 
 namespace hlat {
 
-inline constexpr std::array<const char*, 8> kCheckParts = {"versions", "clock", "space", "disk", "memory", "matmul", "comm", "gpu"};
+inline constexpr std::array<std::string_view, 8> kCheckParts = {"versions", "clock", "space", "disk", "memory", "matmul", "comm", "gpu"};
 
-// "matmul,disk" as parts. UsageError for a word that is none.
+// "matmul,disk", of --only, as parts. UsageError for a word that is none.
 std::set<std::string> parse_parts(const std::string& list);
 
 CheckReport run_check(const Config& config, Backend& backend, Session& session, const CheckOptions& options,

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/machine.h"
+#include "base/median.h"
 #include "burnin/corrupting_comm.h"
 #include "comm/host_exchange.h"
 #include "health/fingerprint.h"
@@ -103,7 +104,7 @@ class CommBench {
                        .ranks = comm.size(),
                        .op = c.op,
                        .bytes = c.bytes(),
-                       .typical = median_of(times),
+                       .typical = upper_median(times),
                        .best = *std::min_element(times.begin(), times.end())});
   }
 
@@ -193,7 +194,7 @@ class CommBench {
     add_link({.axis = std::string(name_of(axis)),
               .a = run_.rank(),
               .b = ranks[static_cast<size_t>(peer)],
-              .typical = median_of(times),
+              .typical = upper_median(times),
               .best = *std::min_element(times.begin(), times.end())},
              m);
   }

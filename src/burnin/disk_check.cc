@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/machine.h"
-#include "burnin/verdict.h"
+#include "base/median.h"
 #include "runtime/existing_folder.h"
 #include "runtime/start_point.h"
 
@@ -111,7 +111,7 @@ void sync_records(const ScratchFile& file, int records, DiskMeasured& m) {
     file.sync();
     times.push_back(now_s() - start);
   }
-  m.sync_s = median_of(times);
+  m.sync_s = upper_median(times);
   m.worst_sync_s = times.empty() ? 0 : *std::max_element(times.begin(), times.end());
 }
 

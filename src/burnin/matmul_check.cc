@@ -11,6 +11,7 @@
 #include "backend/null/null_ops.h"
 #include "base/format.h"
 #include "base/machine.h"
+#include "base/median.h"
 #include "burnin/cpu_counters.h"
 #include "comm/host_exchange.h"
 #include "health/known_product.h"
@@ -210,10 +211,10 @@ MatmulMeasured unpacked_matmul(const nlohmann::json& j) {
 }  // namespace
 
 Speed MatmulMeasured::speed() const {
-  if (!in_turn.empty()) return {.typical = median_of(in_turn), .best = *std::max_element(in_turn.begin(), in_turn.end())};
+  if (!in_turn.empty()) return {.typical = upper_median(in_turn), .best = *std::max_element(in_turn.begin(), in_turn.end())};
   if (loaded.empty()) return {};
   const auto warm = loaded.begin() + static_cast<int64_t>(loaded.size() / 2);
-  return {.typical = median_of({warm, loaded.end()}), .best = *std::max_element(warm, loaded.end())};
+  return {.typical = upper_median({warm, loaded.end()}), .best = *std::max_element(warm, loaded.end())};
 }
 
 std::vector<Finding> judge_matmul(const CheckRun& run, const std::vector<MatmulMeasured>& by_rank) {
@@ -254,14 +255,14 @@ PartReport check_matmul(const CheckRun& run, double seconds) {
     const auto shown = [](double rate) { return figure(rate * 1e-12); };
     products += m.products;
     report.rows.push_back({fmt::format("{}", r), run.hosts[r], fmt::format("{}", m.products), fmt::format("{}", m.wrong),
-                           shown(rates.front()), shown(median_of(rates)), shown(rates.back())});
+                           shown(rates.front()), shown(upper_median(rates)), shown(rates.back())});
     report.json["ranks"].push_back({{"rank", r},
                                     {"host", run.hosts[r]},
                                     {"size", m.size},
                                     {"products", m.products},
                                     {"wrong", m.wrong},
                                     {"min_flops", rates.front()},
-                                    {"median_flops", median_of(rates)},
+                                    {"median_flops", upper_median(rates)},
                                     {"max_flops", rates.back()}});
   }
   const int64_t size = all.front().size;

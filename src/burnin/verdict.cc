@@ -24,12 +24,6 @@ bool is_slow(const LinkTime& l, double usual, double least) { return l.best > kS
 
 }  // namespace
 
-double median_of(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 std::vector<size_t> slow_ranks(const std::vector<Speed>& by_rank, double factor) {
   double fastest = 0;
   for (const Speed& s : by_rank) fastest = std::max(fastest, s.typical);

@@ -9,8 +9,6 @@
 
 namespace hlat {
 
-double median_of(std::vector<double> values);  // 0 of nothing
-
 struct Speed {
   double typical = 0, best = 0;  // median and most of several rounds
 };

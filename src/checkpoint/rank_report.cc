@@ -4,58 +4,14 @@
 #include <cctype>
 #include <cstring>
 #include <map>
-#include <type_traits>
+
+#include "base/packed.h"
 
 namespace hlat {
 
 namespace {
 
 constexpr int kSizeTag = 1, kReportTag = 2;
-
-class Packer {
- public:
-  template <class T>
-  void add(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    text_.append(reinterpret_cast<const char*>(&value), sizeof(T));
-  }
-  void add(const std::string& s) {
-    add(static_cast<uint64_t>(s.size()));
-    text_ += s;
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
-
-class Unpacker {
- public:
-  explicit Unpacker(std::string_view text) : text_(text) {}
-  template <class T>
-  T get() {
-    static_assert(std::is_trivially_copyable_v<T>);
-    T value{};
-    std::memcpy(&value, bytes(sizeof(T)).data(), sizeof(T));
-    return value;
-  }
-  std::string string() { return std::string(bytes(get<uint64_t>())); }
-  // Of things that take at least so many bytes each.
-  uint64_t count(uint64_t least) {
-    const auto n = get<uint64_t>();
-    if (n > text_.size() / least) fail<FaultError>("a rank's report ends early");
-    return n;
-  }
-
- private:
-  std::string_view bytes(uint64_t n) {
-    if (n > text_.size()) fail<FaultError>("a rank's report ends early");
-    const std::string_view found = text_.substr(0, n);
-    text_.remove_prefix(n);
-    return found;
-  }
-  std::string_view text_;
-};
 
 // Bytes as a tensor: there is no type of one byte, so they are padded.
 struct Message {
@@ -123,7 +79,7 @@ struct InOrder {
 
 std::string RankReport::pack() const {
   Packer p;
-  p.add(static_cast<uint64_t>(tensors.size()));
+  p.add(uint64_t{tensors.size()});
   for (const SavedTensor& t : tensors) {
     p.add(t.name);
     p.add(t.kind);
@@ -135,32 +91,30 @@ std::string RankReport::pack() const {
     p.add(file->name);
     p.add(file->header_bytes);
     p.add(file->header_checksum);
-    p.add(static_cast<uint64_t>(file->pieces.size()));
-    for (const Piece& piece : file->pieces) p.add(piece);
+    p.add(file->pieces);
   }
   p.add(record);
   return p.take();
 }
 
 RankReport RankReport::unpack(std::string_view text) {
-  Unpacker u(text);
+  Unpacker u(text, "a rank's report");
   RankReport report;
   report.tensors.resize(u.count(sizeof(Shape)));
   for (SavedTensor& t : report.tensors) {
-    t.name = u.string();
+    t.name = u.text();
     t.kind = u.get<StateKind>();
     t.dtype = u.get<DType>();
     t.shape = u.get<Shape>();
   }
   if (u.get<bool>()) {
     SavedFile& file = report.file.emplace();
-    file.name = u.string();
+    file.name = u.text();
     file.header_bytes = u.get<uint64_t>();
     file.header_checksum = u.get<uint64_t>();
-    file.pieces.resize(u.count(sizeof(Piece)));
-    for (Piece& piece : file.pieces) piece = u.get<Piece>();
+    file.pieces = u.list<Piece>();
   }
-  report.record = u.string();
+  report.record = u.text();
   return report;
 }
 

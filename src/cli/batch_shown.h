@@ -3,6 +3,7 @@
 
 #include <ostream>
 
+#include "cli/live_line.h"
 #include "record/progress.h"
 
 namespace hlat {
@@ -10,19 +11,14 @@ namespace hlat {
 class BatchShown {
  public:
   BatchShown(std::ostream& out, ProgressOptions options, size_t before, size_t all);  // before: done by an earlier call
-  ~BatchShown() { end_line(); }
-  BatchShown(const BatchShown&) = delete;
-  BatchShown& operator=(const BatchShown&) = delete;
 
-  void show(size_t done);  // of all
-  void end_line();         // what is written next starts on a line of its own
+  void show(size_t done);           // of all
+  void end_line() { line_.end(); }  // what is written next starts on a line of its own
 
  private:
-  std::ostream& out_;
-  ProgressOptions options_;
+  LiveLine line_;
   size_t before_, all_;
-  double begin_, shown_at_;
-  bool line_open_ = false;
+  double begin_;
 };
 
 }  // namespace hlat

@@ -1,6 +1,6 @@
 // hlat check: burn-in. Whether the ranks of a job compute, remember, store and exchange rightly and equally fast, before a run is given to
 // them; with --model whether the model that they are to train is right. Exit code 0: all are well, perhaps with warnings; 4: a rank is
-// wrong, slow or out of room, or a check of the model has failed.
+// wrong, slow or out of room; 5: a check of the model has failed.
 #include <fmt/format.h>
 
 #include <memory>
@@ -55,7 +55,7 @@ void run_model_checks(const CheckArgs& args) {
     well = report.well();
     if (session.rank() == 0) print_out(args.json ? json_text(report.json(), 2) + "\n" : report.text());
   });
-  if (!well) throw CLI::RuntimeError(kFault);
+  if (!well) throw CLI::RuntimeError(kNumerical);
 }
 
 void run_check_command(const CheckArgs& args) {

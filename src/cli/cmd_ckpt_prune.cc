@@ -99,7 +99,7 @@ void add_ckpt_prune(CLI::App& ckpt) {
       ->required()
       ->check(within(int64_t{1}, int64_t{1} << 56))
       ->type_name("N");
-  command->add_option("--keep-every", args->keep_every, "those whose step is a multiple of this stay too")
+  command->add_option("--keep-every", args->keep_every, "the first at or after each multiple of this stays too")
       ->check(within(int64_t{1}, int64_t{1} << 56))
       ->type_name("M");
   command->add_flag("--dry-run", args->dry_run, "only say what would be removed");

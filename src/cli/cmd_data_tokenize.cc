@@ -186,7 +186,7 @@ void run_tokenize(const TokenizeArgs& given) {
 void add_data_tokenize_command(CLI::App& data) {
   const auto args = std::make_shared<TokenizeArgs>();
   CLI::App* command = data.add_subcommand("tokenize", "text to token ids, one document a line, and back");
-  command->add_option("--tokenizer", args->tokenizer, "tokenizer.json, or a .model of SentencePiece or tiktoken")
+  command->add_option("--tokenizer", args->tokenizer, "tokenizer.json, tekken.json, a .model file of SentencePiece, or ranks of tiktoken")
       ->required()
       ->type_name("FILE");
   command->add_option("input", args->input, "the text; default: standard input")->type_name("FILE");

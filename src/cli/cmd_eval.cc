@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <memory>
 
@@ -21,7 +20,6 @@
 #include "cli/seed_option.h"
 #include "eval/results_file.h"
 #include "runtime/from_rank_0.h"
-#include "runtime/start_watch.h"
 
 namespace hlat {
 namespace {
@@ -62,14 +60,7 @@ bool evaluate_one(const EvalArgs& args, Session& session, EvalSignals& signals) 
 void run_ranks(const EvalArgs& args) {
   const Launch launch = this_launch();
   EvalSignals signals(launch);
-  const ParallelConfig limits;
-  StartWatch start(launch, static_cast<double>(limits.start_timeout_s), [](const std::string& words) {
-    print_err(fmt::format("hlat: {}\n", words));
-    std::_Exit(kFault);
-  });
-  start.begin("joining the other ranks (MPI_Init)");
-  Session session(launch, limits.timeout_s);
-  start.finish();
+  Session session = start_session(launch, ParallelConfig{});
   bool good = true;
   int signal = 0;
   run_on_ranks(session, Config{}, 0, [&] {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -15,7 +14,6 @@
 #include <random>
 
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/generate_run.h"
 #include "cli/print.h"
 #include "cli/ranks.h"
@@ -24,7 +22,6 @@
 #include "config/nearest_file.h"
 #include "runtime/eval_model.h"
 #include "runtime/from_rank_0.h"
-#include "runtime/start_watch.h"
 
 namespace hlat {
 namespace {
@@ -153,14 +150,7 @@ void run_generate(const GenerateArgs& args) {
   check_request(args.request, 0);
   const Launch launch = this_launch();
   EvalSignals signals(launch, "");
-  const ParallelConfig limits;
-  StartWatch start(launch, static_cast<double>(limits.start_timeout_s), [](const std::string& words) {
-    print_err(fmt::format("hlat: {}\n", words));
-    std::_Exit(kFault);
-  });
-  start.begin("joining the other ranks (MPI_Init)");
-  Session session(launch, limits.timeout_s);
-  start.finish();
+  Session session = start_session(launch, ParallelConfig{});
   run_on_ranks(session, Config{}, 0, [&] { run_rank(args, session, signals); });
 }
 

@@ -9,7 +9,7 @@
 namespace hlat {
 
 EvalShown::EvalShown(std::ostream& out, ProgressOptions options, std::vector<Part> parts)
-    : out_(out), options_(std::move(options)), parts_(std::move(parts)), at_(options_.now()), shown_at_(at_) {}
+    : line_(out, std::move(options)), parts_(std::move(parts)), at_(line_.now()) {}
 
 double EvalShown::left_s(size_t task, int64_t examples) const {
   Pace any;
@@ -25,28 +25,14 @@ double EvalShown::left_s(size_t task, int64_t examples) const {
 }
 
 void EvalShown::show(size_t task, int64_t examples) {
-  constexpr double kRedrawn = 0.25, kLines = 30;  // seconds
-  const double now = options_.now();
+  const double now = line_.now();
   Pace& pace = pace_.at(static_cast<size_t>(parts_.at(task).kind));
   pace.examples += std::max<int64_t>(0, examples - (task == task_ ? examples_ : 0));
   pace.seconds += now - at_;
   task_ = task, examples_ = examples, at_ = now;
-  if (now - shown_at_ < (options_.live ? kRedrawn : kLines)) return;
-  shown_at_ = now;
-  const std::string line = fmt::format("{} ({} of {}): {} of {} examples, ETA {}", parts_[task].name, task + 1, parts_.size(), examples,
-                                       parts_[task].examples, format_duration(left_s(task, examples)));
-  if (!options_.live) {
-    out_ << line << "\n" << std::flush;
-    return;
-  }
-  // One column is left free: some terminals wrap when the last one is filled.
-  out_ << '\r' << line.substr(0, static_cast<size_t>(std::max(options_.width() - 1, 1))) << "\x1b[K" << std::flush;
-  line_open_ = true;
-}
-
-void EvalShown::end_line() {
-  if (line_open_) out_ << "\r\x1b[K" << std::flush;
-  line_open_ = false;
+  if (line_.due(now))
+    line_.show(fmt::format("{} ({} of {}): {} of {} examples, ETA {}", parts_[task].name, task + 1, parts_.size(), examples,
+                           parts_[task].examples, format_duration(left_s(task, examples))));
 }
 
 }  // namespace hlat

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/live_line.h"
 #include "record/progress.h"
 #include "task/task.h"
 
@@ -20,12 +21,9 @@ class EvalShown {
     int64_t examples = 0;
   };
   EvalShown(std::ostream& out, ProgressOptions options, std::vector<Part> parts);
-  ~EvalShown() { end_line(); }
-  EvalShown(const EvalShown&) = delete;
-  EvalShown& operator=(const EvalShown&) = delete;
 
   void show(size_t task, int64_t examples);  // of it that are done
-  void end_line();                           // what is written next starts on a line of its own
+  void end_line() { line_.end(); }           // what is written next starts on a line of its own
 
  private:
   double left_s(size_t task, int64_t examples) const;
@@ -35,14 +33,12 @@ class EvalShown {
     int64_t examples = 0;
     double seconds = 0;
   };
-  std::ostream& out_;
-  ProgressOptions options_;
+  LiveLine line_;
   std::vector<Part> parts_;
   std::array<Pace, 5> pace_{};  // by TaskKind
   size_t task_ = 0;
   int64_t examples_ = 0;
-  double at_, shown_at_;
-  bool line_open_ = false;
+  double at_;
 };
 
 }  // namespace hlat

@@ -77,9 +77,7 @@ Json parse_object(const std::string& line) {
 void check_keys(const Json& object, LineReader& reader) {
   for (const auto& [key, value] : object.items()) {
     if (std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
-    const std::string_view near = nearest(key, kKeys);
-    reader.add(fmt::format("unknown key {}; {}", key,
-                           near.empty() ? fmt::format("there are {}", fmt::join(kKeys, ", ")) : fmt::format("did you mean {}?", near)));
+    reader.add(fmt::format("unknown key {}; {}", key, alternatives(key, kKeys)));
   }
 }
 

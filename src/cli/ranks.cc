@@ -15,6 +15,7 @@
 #include "cli/print.h"
 #include "comm/host_exchange.h"
 #include "config/print.h"
+#include "runtime/start_watch.h"
 
 namespace hlat {
 
@@ -44,6 +45,15 @@ void run_on_ranks(Session& session, const Config& config, const int64_t& step, c
         fmt::format("hlat: {}{}: {}{}\n{}", session.where(), when, e.what(), more, code == kBug ? "hlat: this is a bug in hlat\n" : ""));
     session.abort(code);
   }
+}
+
+Session start_session(const Launch& launch, const ParallelConfig& limits) {
+  StartWatch start(launch, static_cast<double>(limits.start_timeout_s), [](const std::string& words) {
+    print_err(fmt::format("hlat: {}\n", words));
+    std::_Exit(kFault);
+  });
+  start.begin("joining the other ranks (MPI_Init)");
+  return Session(launch, limits.timeout_s);  // which is there before the watch ends
 }
 
 Launch this_launch() {

@@ -21,6 +21,9 @@ void run_on_ranks(Session& session, const Config& config, const int64_t& step, c
 // train something else or wait forever. Collective.
 void check_same(Comm& world, const Config& config);
 
+// This process among its peers. Where they do not come within parallel.start_timeout_s it says who is missing, and ends.
+Session start_session(const Launch& launch, const ParallelConfig& limits);
+
 // How this process was started, from its environment. UsageError when its ranks could not meet.
 Launch this_launch();
 

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <string>
 
+#include "cli/live_line.h"
 #include "record/progress.h"
 
 namespace hlat {
@@ -14,9 +15,6 @@ class WorkShown {
  public:
   WorkShown(std::string what, uint64_t all_bytes);  // on stderr
   WorkShown(std::ostream& out, ProgressOptions options, std::string what, uint64_t all_bytes);
-  ~WorkShown();
-  WorkShown(const WorkShown&) = delete;
-  WorkShown& operator=(const WorkShown&) = delete;
 
   void add(uint64_t bytes);  // from any thread
   std::function<void(uint64_t)> done() {
@@ -24,12 +22,10 @@ class WorkShown {
   }
 
  private:
-  std::ostream& out_;
-  ProgressOptions options_;
+  LiveLine line_;
   std::string what_;
   uint64_t all_bytes_, bytes_ = 0;
-  double begin_, shown_at_;
-  bool line_open_ = false;
+  double begin_;
   std::mutex mutex_;
 };
 

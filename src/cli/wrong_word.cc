@@ -1,7 +1,6 @@
 #include "cli/wrong_word.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cctype>
 
@@ -40,16 +39,13 @@ std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
-// "; did you mean train?" or "; there are train, plan".
-std::string alternatives(const std::string& word, const std::vector<std::string>& names) {
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  const std::string_view best = nearest(word, views);
-  return best.empty() ? fmt::format("; there are {}", fmt::join(names, ", ")) : fmt::format("; did you mean {}?", best);
+std::string other_than(const std::string& word, const std::vector<std::string>& names) {
+  return "; " + alternatives(word, std::vector<std::string_view>(names.begin(), names.end()));
 }
 
 std::string unknown_command(const CLI::App& command, const std::string& word) {
   if (word == "help") return fmt::format("{0}: there is no command help; run {0} --help", full_name(command));
-  return fmt::format("{}: there is no command {}{}", full_name(command), word, alternatives(word, command_names(command)));
+  return fmt::format("{}: there is no command {}{}", full_name(command), word, other_than(word, command_names(command)));
 }
 
 // Keys are words, not options: what --train.steps=5, --lr 1e-3 or --batch_size 8 should have been. Empty for other words.
@@ -67,7 +63,7 @@ std::string unknown_option(const CLI::App& command, const std::string& option) {
   if (const CLI::App* sub = find_command(command, option.substr(option.find_first_not_of('-'))))
     return fmt::format("{}: there is no option {}; the command is {}", full_name(command), option, full_name(*sub));
   if (command.get_option_no_throw("--config") != nullptr) meant = key_as_option(option);
-  if (meant.empty()) meant = alternatives("--" + option.substr(option.find_first_not_of('-')), option_names(command));
+  if (meant.empty()) meant = other_than("--" + option.substr(option.find_first_not_of('-')), option_names(command));
   return fmt::format("{}: there is no option {}{}", full_name(command), option, meant);
 }
 

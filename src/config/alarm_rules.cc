@@ -1,7 +1,6 @@
 #include "config/alarm_rules.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -19,9 +18,7 @@ std::string_view without_blanks(std::string_view word) {
 std::string no_such_rule(std::string_view name) {
   if (name == "all" || name == "none") return fmt::format("{} stands alone, without other names", name);
   if (name.empty()) return "a name is missing; give all, none, or names with commas between them";
-  const std::string_view best = nearest(name, kAlarmNames);
-  return fmt::format("no rule is called {}; {}", name,
-                     best.empty() ? fmt::format("there are {}", fmt::join(kAlarmNames, ", ")) : fmt::format("did you mean {}?", best));
+  return fmt::format("no rule is called {}; {}", name, alternatives(name, kAlarmNames));
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ struct CheckpointConfig {
   double minutes = 0;                // between saves; 0: not by time
   bool at_end = true;                // save when training ends
   int64_t keep = 3;                  // the latest so many
-  int64_t keep_every = 0;            // and for good those whose step is a multiple of this; 0: none
+  int64_t keep_every = 0;            // and for good the first at or after each multiple of this; 0: none
   int64_t weights_every_tokens = 0;  // bf16 copies of the weights alone, kept for good; 0: none
   std::string dir;                   // empty: checkpoints in the run folder
   int64_t staging_mb = 0;            // host memory of a rank that state is copied to; 0: as much as the state takes, where it fits

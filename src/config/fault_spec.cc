@@ -90,9 +90,7 @@ std::vector<std::string_view> parts_of(std::string_view text, std::string_view s
 }
 
 std::string unknown_word(std::string_view what, std::string_view word, std::span<const std::string_view> names) {
-  const std::string_view best = nearest(word, names);
-  return fmt::format("there is no {} {}; {}", what, word,
-                     best.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : fmt::format("did you mean {}?", best));
+  return fmt::format("there is no {} {}; {}", what, word, alternatives(word, names));
 }
 
 std::vector<std::string_view> kind_names(bool random_only) {

@@ -67,7 +67,7 @@ void fields(Visit& v, ModelConfig& c) {
   v("rope_original_len", c.rope_original_len, "llama3: sequence length of the training before", range(1, 16777216));
   v("norm_eps", c.norm_eps, "added to the mean square in RMSNorm", range(1e-12, 1));
   v("tied", c.tied, "the output head uses the embedding matrix", Limits{});
-  v("init_std", c.init_std, "spread of the initial weights; output projections use init_std / sqrt(2 * layers)", above(0, 100));
+  v("init_std", c.init_std, "standard deviation of the initial weights; see scaled_init for output projections", above(0, 100));
   v("scaled_init", c.scaled_init, "output projections start with init_std / sqrt(2 * layers); false: with init_std", Limits{});
   v("coalesced", c.coalesced, "q, k and v are one matrix product, gate and up another; false: one each, for comparison", Limits{});
 }
@@ -165,7 +165,7 @@ void fields(Visit& v, DataStage& c) {
 template <class Visit>
 void fields(Visit& v, DataConfig& c) {
   v("embedded", c.embedded, "train on the embedded corpus when no sources are named", Limits{});
-  v("tokenizer", c.tokenizer, "tokenizer.json, or a .model file of SentencePiece or tiktoken", optional_text());
+  v("tokenizer", c.tokenizer, "tokenizer.json, tekken.json, a .model file of SentencePiece, or ranks of tiktoken", optional_text());
   v("sources", c.sources, "what to read; each source is all files that its path matches", Limits{});
   v("stages", c.stages, "later weights of the sources, in the order of their start", Limits{});
   v("validation", c.validation, "share of the documents held out, chosen by their content", range(0, 0.5));

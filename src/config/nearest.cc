@@ -1,7 +1,13 @@
 #include "config/nearest.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <sstream>
 #include <vector>
+
+#include "base/error.h"
 
 namespace hlat {
 
@@ -40,6 +46,24 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
     }
   }
   return best;
+}
+
+std::string alternatives(std::string_view word, std::span<const std::string_view> names) {
+  const std::string_view best = nearest(word, names);
+  return best.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : fmt::format("did you mean {}?", best);
+}
+
+std::set<std::string> parse_names(std::string_view option, const std::string& list, std::string_view what,
+                                  std::span<const std::string_view> names) {
+  std::set<std::string> found;
+  std::istringstream words(list);
+  for (std::string word; std::getline(words, word, ',');) {
+    if (std::find(names.begin(), names.end(), word) == names.end())
+      fail<UsageError>("{} {}: '{}' is no {}; {}", option, list, word, what, alternatives(word, names));
+    found.insert(word);
+  }
+  if (found.empty()) fail<UsageError>("{} names no {}; there are {}", option, what, fmt::join(names, ", "));
+  return found;
 }
 
 }  // namespace hlat

@@ -1,6 +1,6 @@
 #include "config/validate.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -243,9 +243,7 @@ void stage_rules(Checker& check, const Config& c) {
     check.rule({key("stages", i, "weights")}, [&]() -> std::string {
       for (const auto& [name, weight] : stage.weights) {
         if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-        const std::string_view best = nearest(name, names);
-        return fmt::format("no source is called {}{}", name,
-                           best.empty() ? fmt::format("; there are {}", fmt::join(names, ", ")) : fmt::format("; did you mean {}?", best));
+        return fmt::format("no source is called {}; {}", name, alternatives(name, names));
       }
       return sum_of(stage.weights) > 0 ? "" : "must give at least one source a weight above 0";
     });

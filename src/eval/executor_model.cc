@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/packed.h"
 #include "comm/host_exchange.h"
 #include "eval/generator.h"
 #include "eval/prefix_tree.h"
@@ -25,70 +26,29 @@ std::vector<std::vector<size_t>> shares(std::span<const PrefixTree::Text> texts,
 }
 
 // Every replica's bytes, in their order.
-std::vector<std::vector<std::byte>> gather_bytes(Comm& comm, const std::vector<std::byte>& own) {
-  const std::vector<uint64_t> sizes = all_gather_values(comm, static_cast<uint64_t>(own.size()));
+std::vector<std::string> gather_bytes(Comm& comm, const std::string& own) {
+  const std::vector<uint64_t> sizes = all_gather_values(comm, uint64_t{own.size()});
   const uint64_t largest = *std::max_element(sizes.begin(), sizes.end());
-  std::vector<std::byte> all(largest * sizes.size());
-  std::copy(own.begin(), own.end(), all.begin() + static_cast<std::ptrdiff_t>(largest * static_cast<uint64_t>(comm.rank())));
+  std::string all(largest * sizes.size(), '\0');
+  own.copy(all.data() + largest * static_cast<uint64_t>(comm.rank()), own.size());
   if (largest > 0) comm.host().all_gather_bytes(all.data(), largest);
-  std::vector<std::vector<std::byte>> parts;
-  for (size_t r = 0; r < sizes.size(); ++r) {
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * largest);
-    parts.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(sizes[r]));
-  }
+  std::vector<std::string> parts;
+  for (size_t r = 0; r < sizes.size(); ++r) parts.push_back(all.substr(r * largest, sizes[r]));
   return parts;
 }
-
-// Plain values one after the other.
-class Packed {
- public:
-  Packed() = default;
-  explicit Packed(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
-
-  template <class T>
-  void put(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    const auto* from = reinterpret_cast<const std::byte*>(&value);
-    bytes_.insert(bytes_.end(), from, from + sizeof(T));
-  }
-  template <class T>
-  T take() {
-    HLAT_CHECK(at_ + sizeof(T) <= bytes_.size(), "{} bytes, {} are taken", bytes_.size(), at_);
-    T value;
-    std::copy_n(bytes_.data() + at_, sizeof(T), reinterpret_cast<std::byte*>(&value));
-    at_ += sizeof(T);
-    return value;
-  }
-  template <class T>
-  void put_list(const std::vector<T>& list) {
-    put(static_cast<uint64_t>(list.size()));
-    for (const T& value : list) put(value);
-  }
-  template <class T>
-  std::vector<T> take_list() {
-    std::vector<T> list(take<uint64_t>());
-    for (T& value : list) value = take<T>();
-    return list;
-  }
-  const std::vector<std::byte>& bytes() const { return bytes_; }
-
- private:
-  std::vector<std::byte> bytes_;
-  size_t at_ = 0;
-};
 
 // `answer` answers this replica's requests, in the order of their numbers; put and take carry one answer to the other replicas.
 template <class Result, class Answer, class Put, class Take>
 std::vector<Result> shared_out(Comm& dp, const std::vector<std::vector<size_t>>& parts, const Answer& answer, const Put& put,
                                const Take& take) {
-  Packed own;
+  Packer own;
   for (const Result& result : answer(parts[static_cast<size_t>(dp.rank())])) put(own, result);
   size_t count = 0;
   for (const std::vector<size_t>& part : parts) count += part.size();
   std::vector<Result> all(count);
-  std::vector<std::vector<std::byte>> bytes = gather_bytes(dp, own.bytes());
+  const std::vector<std::string> bytes = gather_bytes(dp, own.take());
   for (size_t r = 0; r < parts.size(); ++r) {
-    Packed packed(std::move(bytes[r]));
+    Unpacker packed(bytes[r], "the message of answers");
     for (const size_t i : parts[r]) all[i] = take(packed);
   }
   return all;
@@ -110,16 +70,16 @@ std::vector<Score> ExecutorModel::score(std::span<const ScoreRequest> requests, 
     for (const size_t i : mine) own.push_back(requests[i]);
     return score_all(passes_, own, told ? [&](size_t n) { told(std::min(n * static_cast<size_t>(dp.size()), requests.size())); } : Told{});
   };
-  const auto put = [](Packed& to, const Score& s) {
-    to.put(s.logprob);
-    to.put(s.greedy);
-    to.put_list(s.logprobs);
+  const auto put = [](Packer& to, const Score& s) {
+    to.add(s.logprob);
+    to.add(s.greedy);
+    to.add(s.logprobs);
   };
-  const auto take = [](Packed& from) {
+  const auto take = [](Unpacker& from) {
     Score s;
-    s.logprob = from.take<double>();
-    s.greedy = from.take<bool>();
-    s.logprobs = from.take_list<float>();
+    s.logprob = from.get<double>();
+    s.greedy = from.get<bool>();
+    s.logprobs = from.list<float>();
     return s;
   };
   return shared_out<Score>(dp, shares(texts, costs, static_cast<size_t>(dp.size())), answer, put, take);
@@ -140,14 +100,14 @@ std::vector<Generation> ExecutorModel::generate(std::span<const GenerateRequest>
     return generate_all(passes_, own, keep ? [&](size_t i, const NewToken& token) { return keep(mine[i], token); } : KeepOn{},
                         told ? [&](size_t n) { told(std::min(n * static_cast<size_t>(dp.size()), requests.size())); } : Told{});
   };
-  const auto put = [](Packed& to, const Generation& g) {
-    to.put(g.reason);
-    to.put_list(g.tokens);
+  const auto put = [](Packer& to, const Generation& g) {
+    to.add(g.reason);
+    to.add(g.tokens);
   };
-  const auto take = [](Packed& from) {
+  const auto take = [](Unpacker& from) {
     Generation g;
-    g.reason = from.take<EndReason>();
-    g.tokens = from.take_list<NewToken>();
+    g.reason = from.get<EndReason>();
+    g.tokens = from.list<NewToken>();
     return g;
   };
   return shared_out<Generation>(dp, shares(texts, costs, static_cast<size_t>(dp.size())), answer, put, take);

@@ -9,23 +9,13 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
+#include "plan/trace_pieces.h"
 
 namespace hlat {
 
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-// A stretch of a list that nothing interrupts: ops as one, or one of the other entries.
-struct Piece {
-  TraceKind kind = TraceKind::op;
-  uint32_t index = 0;
-  double seconds = 0;  // of ops
-  uint32_t sums = 0;   // of ops: which of the lists of sums
-  TracedAction action = {};
-};
-
-using OpSums = std::vector<std::pair<uint8_t, double>>;  // seconds by OpKind
 
 struct Message {
   double arrives = 0;
@@ -36,7 +26,7 @@ enum class State : uint8_t { next, works, waits_message, waits_sent, waits_queue
 
 struct Stage {
   const StepTrace* trace = nullptr;
-  std::vector<Piece> pieces;
+  std::vector<TracePiece> pieces;
   std::vector<OpSums> sums;
   size_t at = 0;
   State state = State::next;
@@ -49,41 +39,6 @@ struct Stage {
   std::array<int, kAxes> meetings{};  // collectives over stages that it has come to
   StageTime time;
 };
-
-std::vector<Piece> pieces_of(const StepTrace& trace, const StepClock& clock, std::vector<OpSums>& all_sums) {
-  std::vector<double> seconds;
-  for (const TracedOp& o : trace.ops()) seconds.push_back(clock.op(o));
-  std::vector<Piece> pieces;
-  std::map<std::vector<uint32_t>, uint32_t> known;  // equal stretches of ops share their sums
-  std::vector<uint32_t> run;
-  TracedAction action;
-  const auto close = [&] {
-    if (run.empty()) return;
-    const auto [it, fresh] = known.try_emplace(run, static_cast<uint32_t>(all_sums.size()));
-    double total = 0;
-    if (fresh) {
-      std::map<uint8_t, double> sums;
-      for (const uint32_t i : run) sums[trace.ops()[i].kind] += seconds[i];
-      all_sums.emplace_back(sums.begin(), sums.end());
-    }
-    for (const auto& [kind, s] : all_sums[it->second]) total += s;
-    pieces.push_back({.kind = TraceKind::op, .seconds = total, .sums = it->second, .action = action});
-    run.clear();
-  };
-  for (const TraceEntry& e : trace.entries()) {
-    if (e.kind == TraceKind::op) {
-      run.push_back(e.index);
-      continue;
-    }
-    close();
-    if (e.kind == TraceKind::action)
-      action = trace.actions()[e.index];
-    else
-      pieces.push_back({.kind = e.kind, .index = e.index, .action = action});
-  }
-  close();
-  return pieces;
-}
 
 class Simulation {
  public:
@@ -152,7 +107,7 @@ class Simulation {
       st.time.end = now_;
       return;
     }
-    const Piece& p = st.pieces[st.at];
+    const TracePiece& p = st.pieces[st.at];
     st.began = now_;
     switch (p.kind) {
       case TraceKind::op: work(st, p.seconds); break;
@@ -321,7 +276,7 @@ class Simulation {
 
   void end_work(size_t s) {
     Stage& st = stages_[s];
-    const Piece& p = st.pieces[st.at];
+    const TracePiece& p = st.pieces[st.at];
     st.time.slowed += std::max(0.0, now_ - st.began - st.full);
     if (p.kind == TraceKind::op) {
       for (const auto& [kind, seconds] : st.sums[p.sums]) st.time.compute[kind] += seconds;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/median.h"
 
 namespace hlat {
 
@@ -317,11 +318,8 @@ std::string lost_words(const Goodput& g) {
 double LiveGoodput::step(double seconds, double save_wait_s, double now) {
   if (latest_.size() < kLatest) latest_.push_back(seconds);
   latest_[next_++ % kLatest] = seconds;
-  std::vector<double> sorted = latest_;
-  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  const double wait = std::min(save_wait_s, seconds);
-  useful_ += seconds - wait > kSlowFactor * *middle ? *middle : seconds - wait;
+  const double usual = upper_median(latest_), wait = std::min(save_wait_s, seconds);
+  useful_ += seconds - wait > kSlowFactor * usual ? usual : seconds - wait;
   const double wall = wall_ + std::max(0.0, now - since_);
   return wall > 0 ? std::clamp(useful_ / wall, 0.0, 1.0) : 0;
 }

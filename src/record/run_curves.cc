@@ -6,6 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/median.h"
+
 namespace hlat {
 
 namespace {
@@ -113,10 +115,7 @@ RunCurves read_curves(const std::filesystem::path& file) {
 
 double finite_median(std::vector<double> values) {
   std::erase_if(values, [](double v) { return !std::isfinite(v); });
-  if (values.empty()) return kNotKnown;
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return values.size() % 2 == 1 ? *middle : (*std::max_element(values.begin(), middle) + *middle) / 2;
+  return values.empty() ? kNotKnown : median(std::move(values));
 }
 
 double usual_value(const std::vector<double>& by_step) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/median.h"
+
 namespace hlat {
 
 namespace {
@@ -47,11 +49,9 @@ double written_at(const std::filesystem::path& file) {
 StepSplit split_steps(const std::vector<RecordedStep>& steps, const std::set<int64_t>& first) {
   StepSplit out;
   if (steps.empty()) return out;
-  std::vector<double> sorted;
-  for (const RecordedStep& s : steps) sorted.push_back(s.seconds), out.seconds += s.seconds, out.saves += s.save_wait_s;
-  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  out.median = *middle;
+  std::vector<double> seconds;
+  for (const RecordedStep& s : steps) seconds.push_back(s.seconds), out.seconds += s.seconds, out.saves += s.save_wait_s;
+  out.median = upper_median(std::move(seconds));
   double waited = 0;  // by steps before the end of a save, and not yet found in them
   for (auto s = steps.rbegin(); s != steps.rend(); ++s) {
     if (s->save_wait_s > 0) waited = s->save_wait_s;

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <sstream>
 
 #include "base/failure_word.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/machine.h"
+#include "config/nearest.h"
 #include "config/precision_row.h"
 #include "model/llama.h"
 #include "runtime/existing_folder.h"
@@ -126,15 +126,7 @@ void check_steps(const SelfCheckRun& run, CheckModel& model, Checks& checks) {
 }  // namespace
 
 std::set<std::string> parse_model_checks(const std::string& list) {
-  std::set<std::string> names;
-  std::istringstream words(list);
-  for (std::string word; std::getline(words, word, ',');) {
-    if (std::find(kModelChecks.begin(), kModelChecks.end(), word) == kModelChecks.end())
-      fail<UsageError>("--only {}: '{}' is no check of the model; there are {}", list, word, fmt::join(kModelChecks, ", "));
-    names.insert(word);
-  }
-  if (names.empty()) fail<UsageError>("--only names no check of the model; there are {}", fmt::join(kModelChecks, ", "));
-  return names;
+  return parse_names("--only", list, "check of the model", kModelChecks);
 }
 
 SelfCheckReport run_self_checks(const Config& given, const SelfCheckPlace& place, const std::set<std::string>& only) {

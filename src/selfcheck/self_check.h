@@ -4,16 +4,17 @@
 
 #include <array>
 #include <set>
+#include <string_view>
 
 #include "selfcheck/check_model.h"
 #include "selfcheck/verdict.h"
 
 namespace hlat {
 
-inline constexpr std::array<const char*, 11> kModelChecks = {"init",     "loss",   "rope",   "leak",      "gradients", "updates",
-                                                             "replicas", "shared", "resume", "recompute", "data"};
+inline constexpr std::array<std::string_view, 11> kModelChecks = {"init",     "loss",   "rope",   "leak",      "gradients", "updates",
+                                                                  "replicas", "shared", "resume", "recompute", "data"};
 
-// "leak,data" as names. UsageError for a word that is none.
+// "leak,data", of --only, as names. UsageError for a word that is none.
 std::set<std::string> parse_model_checks(const std::string& list);
 
 struct SelfCheckPlace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "supervise/middle.h"
+#include "base/median.h"
 #include "supervise/words.h"
 
 namespace hlat {
@@ -81,8 +81,8 @@ void HangWatch::learn(const RankView& v, Seen& seen) {
   while (times_.size() > kLearnedSteps) times_.erase(times_.begin());
   std::vector<double> all;
   for (const auto& [step, seconds] : times_) all.push_back(seconds);
-  median_ = middle(all);
-  spread_ = spread(all);
+  median_ = median(all);
+  spread_ = median_deviation(all, median_, median);
 }
 
 // The shorter of what the rank's host and this watch have seen, without the time that this watch did not run.

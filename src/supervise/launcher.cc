@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -19,7 +18,7 @@
 #include "supervise/attempt.h"
 #include "supervise/host_pool.h"
 #include "supervise/host_processes.h"
-#include "supervise/hosts_check.h"
+#include "supervise/launch_checks.h"
 #include "supervise/launch_history.h"
 #include "supervise/run_lock.h"
 #include "supervise/run_places.h"
@@ -33,8 +32,7 @@ namespace {
 constexpr double kWatched = 10;       // seconds for agents to say that they watch
 constexpr double kFolderMargin = 60;  // for ranks that are out of reach to end: their agent notices, asks, and ends them
 constexpr int kLauncherLetters = 8;
-constexpr int64_t kCheckGrace = 1;  // seconds: a check that has failed on one rank has nothing to save on the others
-constexpr int kBadInput = 2;        // the exit code of a program that was given it
+constexpr int kBadInput = 2;  // the exit code of a program that was given it
 
 std::vector<std::string> names_of(const std::vector<Host>& hosts) {
   std::vector<std::string> names;
@@ -62,6 +60,7 @@ class Launcher {
         run_(run_prefix(config_.run.dir)),
         agents_({.remote = split_words(config_.launch.remote), .by_srun = setup.in_slurm_job}, setup.version),
         pool_(config_, setup.hosts, run_, agents_, setup.say),
+        checks_(setup, folder_, job_folder(config_.run.dir, name_, 0), agents_, journal_, [this] { return asked(); }),
         fresh_(setup.fresh) {
     for (const std::string& host : past_.evicted) pool_.leave_out(host);
     if (past_.pending) take(decide(past_.failures, config_.launch, config_.loss));
@@ -84,8 +83,8 @@ class Launcher {
       if (!found) return stopped_by_signal(0, false);
       const MeshChoice& mesh = found->mesh;
       if (found->waited_s > 0) journal_.wait(found->waited_s, mesh.words);
-      if (!check(mesh)) continue;
-      check_model(mesh);
+      if (checks() && leave_out(checks_.bad_hosts(mesh.hosts))) continue;
+      if (checks()) checks_.check_model(mesh.hosts);
       if (!prepare(mesh)) continue;
       if (asked()) return stopped_by_signal(0, false);
       const AttemptEnd end = attempt(mesh);
@@ -121,37 +120,6 @@ class Launcher {
   }
 
   bool checks() const { return !asked() && (config_.launch.check == "restarts" || (config_.launch.check == "start" && !tried_)); }
-
-  CheckResult run_check(const std::vector<std::string>& words, const MeshChoice& mesh, const std::string& passed, const ReadCheck& read) {
-    const double begin = now_s();
-    const std::string job = job_folder(config_.run.dir, name_, 0);
-    const Starter starter = starter_of(config_.launch, mesh.hosts, setup_.in_slurm_job);
-    RankCommand command = command_of(words, mesh, starter, {{kFlightVariable, job}});
-    command.grace_s = kCheckGrace;
-    const auto stop = [this] { return asked(); };
-    CheckResult result = check_hosts(command, starter, config_.launch, job, agents_, stop, read);
-    journal_.check(now_s() - begin, result.passed, result.passed ? passed : result.words);
-    return result;
-  }
-
-  // hlat check --short on the hosts of the mesh. False: hosts that it found bad are left out from now on.
-  bool check(const MeshChoice& mesh) {
-    if (!checks()) return true;
-    const CheckResult result =
-        run_check(setup_.check, mesh, "all ranks are well", [&](const std::string& text) { return read_check(text, mesh.hosts); });
-    if (result.passed || asked()) return true;
-    setup_.say("hlat check: " + result.words);
-    return !leave_out(result.bad);
-  }
-
-  // hlat check --model: a model that is wrong is not trained, on whatever hosts.
-  void check_model(const MeshChoice& mesh) {
-    if (!checks()) return;
-    const CheckResult result = run_check(setup_.check_model, mesh, "the model is well", read_model_check);
-    if (result.passed || asked()) return;
-    if (result.exit_code == kBadInput) fail<UsageError>("hlat check --model: {}", result.words);
-    fail<NumericalError>("hlat check --model: {}", result.words);
-  }
 
   // Without a host that can be left out the ranks are started all the same: they fail, or they do not.
   bool leave_out(const std::vector<std::string>& bad) {
@@ -208,21 +176,6 @@ class Launcher {
     if (const double waited = now_s() - begin; waited > 1) journal_.wait(waited, "a rank that is out of reach held the run folder");
   }
 
-  RankCommand command_of(std::vector<std::string> words, const MeshChoice& mesh, Starter starter,
-                         std::map<std::string, std::string> variables) const {
-    if (starter == Starter::srun) {
-      const fs::path file = fs::absolute(folder_ / "hostfile");
-      std::ofstream(file) << srun_hostfile(mesh.hosts);
-      variables["SLURM_HOSTFILE"] = file.string();
-    }
-    const char* mpi = std::getenv("SLURM_MPI_TYPE");
-    return {.train = std::move(words),
-            .hosts = mesh.hosts,
-            .variables = std::move(variables),
-            .grace_s = config_.checkpoint.grace_s,
-            .mpi_is_set = mpi != nullptr && *mpi != 0};
-  }
-
   std::vector<std::string> train_words() const {
     std::vector<std::string> words = setup_.train;
     if (fresh_) words.emplace_back("--fresh");
@@ -238,7 +191,7 @@ class Launcher {
     if (setup_.columns > 0) variables[kColumnsVariable] = std::to_string(setup_.columns);
     const Starter starter = starter_of(config_.launch, mesh.hosts, setup_.in_slurm_job);
     AttemptSetup one{.config = config_,
-                     .command = command_of(train_words(), mesh, starter, std::move(variables)),
+                     .command = rank_command(train_words(), mesh.hosts, starter, std::move(variables), config_.checkpoint.grace_s, folder_),
                      .starter = starter,
                      .run = run_,
                      .ranks = mesh.ranks(),
@@ -338,6 +291,7 @@ class Launcher {
   std::string run_, job_;
   Agents agents_;
   HostPool pool_;
+  LaunchChecks checks_;
   int64_t before_ = 0;          // the next start goes back to a checkpoint of an earlier step; 0: to the newest
   bool unverified_ = false;     // one whose replicas were not compared will do
   bool fresh_, tried_ = false;  // tried: this launcher has started ranks

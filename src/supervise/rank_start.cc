@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <numeric>
+#include <utility>
 
 #include "supervise/agents.h"
 #include "supervise/child.h"
@@ -66,6 +69,21 @@ Starter starter_of(const LaunchConfig& launch, const std::vector<Host>& hosts, b
   if (launch.starter == "srun" || (launch.starter == "auto" && in_slurm_job)) return Starter::srun;
   const bool alone = ranks_of(hosts) == 1 && is_this_host(hosts.front().name);
   return alone && launch.starter == "auto" ? Starter::direct : Starter::mpirun;
+}
+
+RankCommand rank_command(std::vector<std::string> words, const std::vector<Host>& hosts, Starter starter,
+                         std::map<std::string, std::string> variables, int64_t grace_s, const std::filesystem::path& folder) {
+  if (starter == Starter::srun) {
+    const std::filesystem::path file = std::filesystem::absolute(folder / "hostfile");
+    std::ofstream(file) << srun_hostfile(hosts);
+    variables["SLURM_HOSTFILE"] = file.string();
+  }
+  const char* mpi = std::getenv("SLURM_MPI_TYPE");
+  return {.train = std::move(words),
+          .hosts = hosts,
+          .variables = std::move(variables),
+          .grace_s = grace_s,
+          .mpi_is_set = mpi != nullptr && *mpi != 0};
 }
 
 std::vector<std::string> start_words(const RankCommand& command, Starter starter, const LaunchConfig& launch, bool as_root) {

@@ -1,6 +1,7 @@
 // The command that starts the ranks of an attempt: hlat train itself for one rank on this host, else mpirun or srun with hlat train.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ enum class Starter { direct, mpirun, srun };
 
 // launch.starter, and for `auto` srun inside a Slurm job where it is to be had. One rank on this host needs neither.
 Starter starter_of(const LaunchConfig& launch, const std::vector<Host>& hosts, bool in_slurm_job);
+
+// The command for these words. srun finds its hosts in a file that is written to `folder`.
+RankCommand rank_command(std::vector<std::string> words, const std::vector<Host>& hosts, Starter starter,
+                         std::map<std::string, std::string> variables, int64_t grace_s, const std::filesystem::path& folder);
 
 std::vector<std::string> start_words(const RankCommand& command, Starter starter, const LaunchConfig& launch, bool as_root);
 

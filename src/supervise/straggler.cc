@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "supervise/middle.h"
+#include "base/median.h"
 
 namespace hlat {
 
@@ -57,11 +57,11 @@ std::vector<std::vector<double>> StragglerWatch::ratios(const std::vector<size_t
     std::vector<double> all;
     all.reserve(ranks.size());
     for (const size_t r : ranks) all.push_back(compute_s_[r].at(step));
-    const double of_all = ranks.size() > kFew ? middle(all) : 0;
+    const double of_all = ranks.size() > kFew ? median(all) : 0;
     for (size_t i = 0; i < ranks.size(); ++i) {
       std::vector<double> peers = ranks.size() > kFew ? std::vector<double>() : all;
       if (!peers.empty()) peers.erase(peers.begin() + static_cast<int64_t>(i));
-      found[i].push_back(all[i] / std::max(kShortest, peers.empty() ? of_all : middle(peers)));
+      found[i].push_back(all[i] / std::max(kShortest, peers.empty() ? of_all : median(peers)));
     }
   }
   return found;
@@ -84,7 +84,7 @@ std::vector<Straggler> StragglerWatch::judge(const RankViews& views) {
       if (is && !told_[r])
         found.push_back({.rank = static_cast<int>(r),
                          .host = views[r] ? views[r]->host : "",
-                         .factor = middle(all[i]),
+                         .factor = median(all[i]),
                          .first_step = steps.front(),
                          .last_step = steps.back()});
       // In between it stays as it was told.

@@ -1,21 +1,12 @@
 #include "task/yaml_map.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "config/nearest.h"
 
 namespace hlat {
-namespace {
-
-std::string did_you_mean(std::string_view word, const std::vector<std::string_view>& names) {
-  const std::string_view near = nearest(word, names);
-  return near.empty() ? fmt::format("; there are {}", fmt::join(names, ", ")) : fmt::format("; did you mean {}?", near);
-}
-
-}  // namespace
 
 YamlMap::YamlMap(const YAML::Node& node, std::string file, std::string title, Problems& problems)
     : node_(node), file_(std::move(file)), title_(std::move(title)), problems_(&problems) {
@@ -120,7 +111,7 @@ size_t YamlMap::choice(const std::string& key, const std::vector<std::string_vie
   const std::string value = text(key, std::string(names[fallback]));
   const auto found = std::find(names.begin(), names.end(), value);
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
-  problem(key, fmt::format("{} cannot be '{}'{}", key, value, did_you_mean(value, names)));
+  problem(key, fmt::format("{} cannot be '{}'; {}", key, value, alternatives(value, names)));
   return fallback;
 }
 
@@ -128,7 +119,7 @@ void YamlMap::refuse_unknown() {
   const std::vector<std::string_view> known(asked_.begin(), asked_.end());
   for (const auto& [key, at] : keys_)
     if (std::find(known.begin(), known.end(), key) == known.end())
-      problem(at, fmt::format("{} has no key '{}'{}", title_, key, did_you_mean(key, known)));
+      problem(at, fmt::format("{} has no key '{}'; {}", title_, key, alternatives(key, known)));
 }
 
 }  // namespace hlat

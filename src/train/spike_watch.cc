@@ -6,27 +6,19 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/median.h"
+
 namespace hlat {
 
 namespace {
 
 constexpr size_t kNorms = 20;                                       // HLAT's window
 constexpr int64_t kFewestLosses = 16;                               // that a median is taken of
-constexpr double kNormalSpread = 1.4826;                            // standard deviations of normal noise in a median deviation
 constexpr double kSmallestShare = 0.002, kSmallestSpread = 0.0001;  // of the median; nats
 
-// The upper one of an even number.
-double median_of(std::vector<double> values) {
+double spread_of(const std::vector<double>& values, double median) {
   if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-double spread_of(std::vector<double> values, double median) {
-  if (values.empty()) return 0;
-  for (double& v : values) v = std::abs(v - median);
-  return std::max({kNormalSpread * median_of(std::move(values)), kSmallestShare * std::abs(median), kSmallestSpread});
+  return std::max({median_deviation(values, median), kSmallestShare * std::abs(median), kSmallestSpread});
 }
 
 double mean_of(const std::vector<double>& values) {
@@ -48,7 +40,7 @@ void SpikeWatch::cut() {
 
 SpikeFinding SpikeWatch::judge(double loss, double grad_norm) const {
   SpikeFinding found;
-  found.median = median_of(history_.losses);
+  found.median = upper_median(history_.losses);
   found.spread = spread_of(history_.losses, found.median);
   found.norm_mean = mean_of(history_.norms);
   const auto losses = static_cast<int64_t>(history_.losses.size());

@@ -10,6 +10,8 @@
 #include "comm/host_exchange.h"
 #include "data/first_rows.h"
 #include "optim/learning_rate.h"
+#include "train/means.h"
+#include "train/shown_source.h"
 
 namespace hlat {
 
@@ -17,53 +19,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
-
-// Means over the steps of this process.
-class Means {
- public:
-  Means(int64_t done, int64_t steps) : last_(std::max<int64_t>(1, std::min<int64_t>(20, steps / 20))), done_(done), steps_(steps) {}
-
-  void add(const StepMetrics& m, int64_t tokens) {
-    if (!m.skipped) latest_loss_ = m.loss;
-    if (!m.skipped && m.step > steps_ - last_) loss_ += m.loss, ++losses_;
-    if (!m.computed && m.step == done_ + 1) ++done_;  // the next one is the first
-    if (!m.computed) return;
-    if (m.step > done_ + 1 || steps_ == done_ + 1) seconds_ += m.step_s, tokens_ += tokens, data_wait_s_ += m.data_wait_s;
-    if (m.step > done_ + 1) ++timed_;
-  }
-  void finish(TrainSummary& s) const {
-    s.loss = losses_ > 0 ? loss_ / static_cast<double>(losses_) : latest_loss_;  // none of the last ones: a signal came before them
-    s.loss_steps = std::max<int64_t>(losses_, 1);
-    s.data_wait_s = data_wait_s_;
-    s.tokens_per_s = seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0;  // none: all steps were passed over
-    s.timed_steps = timed_;
-  }
-
- private:
-  int64_t last_, done_, steps_, losses_ = 0;
-  double loss_ = 0, latest_loss_ = 0, seconds_ = 0, data_wait_s_ = 0;
-  int64_t tokens_ = 0, timed_ = 0;  // timed: without the first step, which starts libraries too
-};
-
-// A source that shows how far the first step is, and adds up what is known of the entropy of its rows.
-class ShownSource final : public BatchSource {
- public:
-  ShownSource(BatchSource& source, Progress* progress, int64_t micros) : source_(source), progress_(progress), micros_(micros) {}
-  void read(int64_t first, Batch& batch) override {
-    if (progress_ != nullptr) progress_->first_step(first / batch.rows, micros_);
-    source_.read(first, batch);
-    // On a grid of 2^-32, where sums are exact in any order: the floor is then the same in every layout.
-    if (const auto nats = source_.entropy()) sum_ = sum_.value_or(0) + std::nearbyint(*nats * 0x1p32) * 0x1p-32;
-  }
-  std::optional<double> entropy() const override { return sum_; }  // the sum over micro-batches
-  int32_t source_of(int64_t step, int64_t row) const override { return source_.source_of(step, row); }
-
- private:
-  BatchSource& source_;
-  Progress* progress_;
-  int64_t micros_;
-  std::optional<double> sum_;
-};
 
 // What a rank says at a step boundary, and what all have said: the largest of each.
 struct Vote {
@@ -149,24 +104,13 @@ class Trainer {
     const bool probes = m.monitors && step_.probe().due(step);
     if (probes) probe(*m.monitors);
     const bool validates = validates_after(step);
-    if (validates) {
-      now(FlightPhase::validation, "validation");
-      const ValidationResult v = *(validated_ = validation_->run(setup_.model.executor()));
-      m.val_loss = v.loss, m.val_ppl = v.perplexity, m.val_bpb = v.bits_per_byte;
-      if (v.sets.size() > 1)
-        for (const SetLoss& set : v.sets) m.val_losses.emplace_back(set.name, set.loss);
-    }
+    if (validates) validate(m);
     now(FlightPhase::training, "training");
     const Vote vote = at_boundary(step, m, verdict);
     if (setup_.goodput) m.goodput = setup_.goodput(m);
     record(m, r.checked);
     alarms_.answer(m, vote.alarm, [this](const LossEvent& event) { tell_alarm(event); });
-    means_.add(m, tokens_per_step());
-    state.step = step;
-    policy_.add(step, verdict);
-    if (m.computed && compares() && step % config_.parallel.health_every == 0) state.health_passed = step;
-    latest_loss_ = m.loss;
-    if (!m.skipped) finite_ = std::isfinite(m.param_norm);
+    remember(state, m, verdict);
     const bool ends = vote.signal != 0 || step == config_.train.steps;
     if (saves_ && vote.due != 0 && vote.busy == 0 && !ends) begin_save(static_cast<RunSaves::Due>(vote.due), state);
     // A process whose steps were all skipped so far has not used all of its memory yet: the first whole one is held against the plan.
@@ -242,6 +186,24 @@ class Trainer {
     now(FlightPhase::validation, "validation");
     if (setup_.data != nullptr && !probe_rows_) probe_rows_ = first_rows(*setup_.data, config_.train.micro_batch);
     step_.probe().run(probe_rows_ ? &*probe_rows_ : nullptr, monitors);
+  }
+
+  void validate(StepMetrics& m) {
+    now(FlightPhase::validation, "validation");
+    const ValidationResult v = *(validated_ = validation_->run(setup_.model.executor()));
+    m.val_loss = v.loss, m.val_ppl = v.perplexity, m.val_bpb = v.bits_per_byte;
+    if (v.sets.size() > 1)
+      for (const SetLoss& set : v.sets) m.val_losses.emplace_back(set.name, set.loss);
+  }
+
+  // The step is done, on all ranks.
+  void remember(TrainState& state, const StepMetrics& m, const LossVerdict& verdict) {
+    means_.add(m, tokens_per_step());
+    state.step = m.step;
+    policy_.add(m.step, verdict);
+    if (m.computed && compares() && m.step % config_.parallel.health_every == 0) state.health_passed = m.step;
+    latest_loss_ = m.loss;
+    if (!m.skipped) finite_ = std::isfinite(m.param_norm);
   }
 
   // Collective over the ranks that read the first stage's rows, which are rank 0's replicas.

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "bench/median.h"
+#include "bench/link_rates.h"
 #include "comm/self_comm.h"
 
 namespace hlat::test {

@@ -134,4 +134,10 @@ Job::Words tiny_run(const Job::Words& more) {
   return words;
 }
 
+std::vector<nlohmann::json> launch_events(const Job& job, const std::string& kind) {
+  std::vector<nlohmann::json> found = job.events();
+  std::erase_if(found, [&](const nlohmann::json& e) { return e["kind"] != kind || e.value("by", "") != "launch"; });
+  return found;
+}
+
 }  // namespace hlat::test

@@ -50,4 +50,7 @@ bool within(double limit_s, const std::function<bool()>& done);
 // train --config tiny.yaml run.dir=run and more words.
 Job::Words tiny_run(const Job::Words& more = {});
 
+// What the launcher told of a kind.
+std::vector<nlohmann::json> launch_events(const Job& job, const std::string& kind);
+
 }  // namespace hlat::test

@@ -52,16 +52,9 @@ Job::Words on_hosts_words(const std::string& hosts, const std::string& inject, c
   return words;
 }
 
-std::vector<nlohmann::json> told(const Job& job, const std::string& kind) {
-  std::vector<nlohmann::json> found;
-  for (const auto& e : job.events())
-    if (e["kind"] == kind && e.value("by", "") == "launch") found.push_back(e);
-  return found;
-}
-
 std::vector<std::string> meshes(const Job& job) {
   std::vector<std::string> out;
-  for (const auto& e : told(job, "attempt")) out.push_back(e["mesh"]);
+  for (const auto& e : launch_events(job, "attempt")) out.push_back(e["mesh"]);
   return out;
 }
 
@@ -134,11 +127,11 @@ TEST(LaunchHosts, ASpareTakesThePlaceOfAHost) {
   const RunResult r = struck.wait(120);
   if (r.exit_code == kNotPermitted) GTEST_SKIP() << r.err;
   ASSERT_EQ(r.exit_code, 0) << r.err;
-  const auto attempts = told(struck, "attempt");
+  const auto attempts = launch_events(struck, "attempt");
   ASSERT_EQ(attempts.size(), 2u) << r.err;
   EXPECT_EQ(attempts[0]["hosts"], nlohmann::json::array({"hlat-two"}));
   EXPECT_EQ(attempts[1]["hosts"], nlohmann::json::array({"hlat-one"}));
-  const auto faults = told(struck, "fault");
+  const auto faults = launch_events(struck, "fault");
   ASSERT_EQ(faults.size(), 1u);
   EXPECT_EQ(faults[0]["cause"], "dead_host");
   EXPECT_EQ(faults[0]["host"], "hlat-two");
@@ -152,7 +145,7 @@ TEST(LaunchHosts, AFaultOnTheOtherHostIsNamed) {
     const RunResult r = job.wait(120);
     if (r.exit_code == kNotPermitted) GTEST_SKIP() << r.err;
     ASSERT_EQ(r.exit_code, 0) << r.err;
-    const auto faults = told(job, "fault");
+    const auto faults = launch_events(job, "fault");
     ASSERT_EQ(faults.size(), 1u) << r.err;
     EXPECT_EQ(faults[0]["cause"], cause);
     EXPECT_EQ(faults[0]["host"], "hlat-two");

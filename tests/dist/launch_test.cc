@@ -31,13 +31,6 @@ Job::Words launch_words(int ranks, const std::string& inject, const Job::Words& 
   return words;
 }
 
-std::vector<nlohmann::json> events_of(const Job& job, const std::string& kind) {
-  std::vector<nlohmann::json> found;
-  for (const auto& e : job.events())
-    if (e["kind"] == kind && e.value("by", "") == "launch") found.push_back(e);
-  return found;
-}
-
 void expect_nothing_left(const Job& job) {
   const std::string prefix = run_prefix(fs::path(job.dir().path("run")));
   EXPECT_TRUE(within(10, [&] { return processes_of(prefix).empty(); }));
@@ -64,16 +57,16 @@ TEST_P(LaunchFaults, AreNamedAndSurvived) {
   const RunResult r = struck.wait(180), c = calm.wait(180);
   ASSERT_EQ(c.exit_code, 0) << c.err;
   ASSERT_EQ(r.exit_code, 0) << r.err;
-  const auto faults = events_of(struck, "fault");
+  const auto faults = launch_events(struck, "fault");
   ASSERT_EQ(faults.size(), 1u) << r.err;
   EXPECT_EQ(faults[0]["cause"], p.cause) << r.err;
   if (p.rank != kAnyRank) {
     EXPECT_EQ(faults[0]["rank"], p.rank) << r.err;
   }
   EXPECT_NE(faults[0]["reason"].get<std::string>().find(p.words), std::string::npos) << faults[0];
-  EXPECT_EQ(events_of(calm, "fault").size(), 0u);
-  EXPECT_EQ(events_of(struck, "restart").size(), 1u);
-  EXPECT_EQ(events_of(struck, "finished").size(), 1u);
+  EXPECT_EQ(launch_events(calm, "fault").size(), 0u);
+  EXPECT_EQ(launch_events(struck, "restart").size(), 1u);
+  EXPECT_EQ(launch_events(struck, "finished").size(), 1u);
   const auto metrics = struck.metrics(), expected = calm.metrics();
   ASSERT_EQ(metrics.size(), static_cast<size_t>(kLaunchSteps));
   for (size_t i = 0; i < metrics.size(); ++i) EXPECT_EQ(metrics[i]["loss"], expected[i]["loss"]) << i;
@@ -99,15 +92,15 @@ TEST(Launch, BadInputIsNotStartedAgain) {
   Job rank(0, launch_words(2, "kill rank=7 step=3"));
   const RunResult refused = rank.wait(60);
   EXPECT_EQ(refused.exit_code, 2) << refused.err;
-  EXPECT_EQ(events_of(rank, "restart").size(), 0u);
+  EXPECT_EQ(launch_events(rank, "restart").size(), 0u);
 }
 
 TEST(Launch, TheSameFailureAtOneStepStopsIt) {
   Job job(0, launch_words(2, "error rank=1 step=5 times=9", {"launch.same_failure=2"}));
   const RunResult r = job.wait(120);
   EXPECT_EQ(r.exit_code, 1) << r.err;
-  EXPECT_EQ(events_of(job, "restart").size(), 1u) << r.err;
-  EXPECT_EQ(events_of(job, "stop").size(), 1u);
+  EXPECT_EQ(launch_events(job, "restart").size(), 1u) << r.err;
+  EXPECT_EQ(launch_events(job, "stop").size(), 1u);
   expect_nothing_left(job);
 }
 
@@ -150,7 +143,7 @@ TEST(Launch, AHostThatDoesNotAnswerIsDoneWithout) {
   const RunResult r = job.wait(150);
   EXPECT_EQ(r.exit_code, 0) << r.err;
   EXPECT_NE(r.err.find("host nowhere: it does not answer"), std::string::npos) << r.err;
-  const auto attempts = events_of(job, "attempt");
+  const auto attempts = launch_events(job, "attempt");
   ASSERT_EQ(attempts.size(), 1u) << r.err;
   EXPECT_EQ(attempts[0]["hosts"], nlohmann::json::array({"localhost"}));
   expect_nothing_left(job);
@@ -159,12 +152,12 @@ TEST(Launch, AHostThatDoesNotAnswerIsDoneWithout) {
 // Signals that come while ranks start, or before: nothing is lost, and a job script has the run queued again.
 TEST(Launch, ASignalDuringTheStartEndsItAsSaved) {
   Job job(0, launch_words(2, "hang_start rank=1 phase=data", {"launch.start_hang_s=100"}));
-  EXPECT_TRUE(within(60, [&] { return events_of(job, "attempt").size() == 1 && job.ranks().size() == 2; }));
+  EXPECT_TRUE(within(60, [&] { return launch_events(job, "attempt").size() == 1 && job.ranks().size() == 2; }));
   job.terminate();
   const RunResult r = job.wait(90);
   EXPECT_EQ(r.exit_code, 6) << r.err;
-  ASSERT_EQ(events_of(job, "stop").size(), 1u) << r.err;
-  EXPECT_EQ(events_of(job, "stop")[0]["cause"], "signal");
+  ASSERT_EQ(launch_events(job, "stop").size(), 1u) << r.err;
+  EXPECT_EQ(launch_events(job, "stop")[0]["cause"], "signal");
   expect_nothing_left(job);
 }
 
@@ -189,7 +182,7 @@ TEST(Launch, AKilledAgentIsReplaced) {
   kill(agent, SIGKILL);
   const RunResult r = job.wait(120);
   EXPECT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_EQ(events_of(job, "fault").size(), 1u) << r.err;
+  EXPECT_EQ(launch_events(job, "fault").size(), 1u) << r.err;
   EXPECT_EQ(job.metrics().size(), 40u);
   expect_nothing_left(job);
 }

@@ -51,7 +51,7 @@ TEST(SelfCheckDist, AHealthyModelIsWell) {
 
 TEST(SelfCheckDist, ADroppedShareIsNamed) {
   const ModelChecked c = check_model({"parallel.tp=2", "fault.inject=drop_share rank=3"});
-  EXPECT_EQ(c.exit_code, 4) << c.err;
+  EXPECT_EQ(c.exit_code, 5) << c.err;
   ASSERT_FALSE(c.failed().empty());
   EXPECT_EQ(c.failed().front(), "gradients") << c.report.dump(1);
   EXPECT_NE(c.words("gradients").find("the share of rank 3 (tp 1, pp 0, dp 1) counts"), std::string::npos) << c.words("gradients");

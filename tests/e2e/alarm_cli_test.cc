@@ -2,14 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "checkpoint/checkpoint_folder.h"
 #include "support/event_file.h"
-#include "support/run_binary.h"
-#include "support/temp_dir.h"
+#include "support/tiny_runs.h"
 #include "train/state_records.h"
 
 namespace hlat::test {
@@ -18,27 +16,10 @@ namespace {
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
-class AlarmRun : public testing::Test {
+class AlarmRun : public TinyRuns {
  protected:
-  RunResult train(const std::string& run, const Words& more = {}) {
-    const std::string config = dir_.write("tiny.yaml",
-                                          "model: {layers: 2, hidden: 32, heads: 4, kv_heads: 2, ffn: 64, vocab: 512}\n"
-                                          "train: {steps: 60, seq_len: 32, global_batch: 4, micro_batch: 2}\n"
-                                          "optim: {lr: 5e-3, warmup: 5, schedule_steps: 60}\n"
-                                          "run: {sample_lines: 0}\n"
-                                          "checkpoint: {every: 30, keep: 10}\n"
-                                          "device: {backend: cpu, threads: 1}\n");
-    Words args = {"train", "--config", config, "run.dir=" + dir_.path(run)};
-    args.insert(args.end(), more.begin(), more.end());
-    return run_binary(args);
-  }
-  std::vector<Json> events(const std::string& run, const std::string& kind) const {
-    std::vector<Json> found;
-    std::ifstream in(dir_.path(run + "/events.jsonl"));
-    for (std::string line; std::getline(in, line);)
-      if (Json e = Json::parse(line); e["kind"] == kind) found.push_back(std::move(e));
-    return found;
-  }
+  AlarmRun() : TinyRuns(60, 5, 30) {}
+
   // Tags in TensorBoard's file.
   std::set<std::string> tags(const std::string& run) const {
     std::set<std::string> found;
@@ -52,7 +33,6 @@ class AlarmRun : public testing::Test {
     }
     return found;
   }
-  TempDir dir_;
 };
 
 TEST_F(AlarmRun, ASpikeIsToldOnceWithItsDocuments) {

@@ -43,7 +43,7 @@ TEST(CheckCli, WrongWordsAreRefused) {
   const TempDir dir;
   const std::string config = config_in(dir);
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"--only", "mathmul"}, "'mathmul' is no part of the check"},
+      {{"--only", "mathmul"}, "'mathmul' is no part of the check; did you mean matmul?"},
       {{"--short", "--minutes", "2"}, "--short"},
       {{"--minutes", "0"}, "--minutes"},
       {{"no.such=1"}, "no.such"},

@@ -7,17 +7,16 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "support/run_binary.h"
-#include "support/temp_dir.h"
+#include "support/tiny_runs.h"
 
 namespace hlat::test {
 namespace {
 
 using nlohmann::json;
 
-class LoopEval : public testing::Test {
+class LoopEval : public TinyRuns {
  protected:
-  LoopEval() {
+  LoopEval() : TinyRuns(6, 2, 3) {
     for (const char* folder : {"data", "tasks"}) std::filesystem::create_directory(dir_.path(folder));
     // Continuations of stories of the embedded corpus's words: choices of one word and of several, and texts to go on with.
     dir_.write("data/pairs.jsonl",
@@ -32,32 +31,11 @@ class LoopEval : public testing::Test {
                "prompt: \"{{ start }}\"\ntarget: \"{{ right }}\"\ngenerate: {max_tokens: 4}\nmetrics: [exact_match]\n");
   }
 
-  RunResult train(const std::string& run, const std::vector<std::string>& more) {
-    const std::string config = dir_.write("tiny.yaml",
-                                          "model: {layers: 2, hidden: 32, heads: 4, kv_heads: 2, ffn: 64, vocab: 512}\n"
-                                          "train: {steps: 6, seq_len: 32, global_batch: 4, micro_batch: 2}\n"
-                                          "optim: {lr: 5e-3, warmup: 2}\n"
-                                          "run: {sample_lines: 0}\n"
-                                          "checkpoint: {every: 3, keep: 10}\n"
-                                          "device: {backend: cpu, threads: 1}\n");
-    std::vector<std::string> args = {"train", "--config", config, "run.dir=" + dir_.path(run)};
-    args.insert(args.end(), more.begin(), more.end());
-    return run_binary(args);
-  }
   std::vector<std::string> with_tasks(const std::vector<std::string>& more) const {
     std::vector<std::string> words = {"eval.tasks=pairs,goes_on", "eval.data=" + dir_.path("data"), "eval.task_dir=" + dir_.path("tasks")};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  std::vector<json> lines(const std::string& file) const {
-    std::vector<json> list;
-    std::ifstream in(dir_.path(file));
-    for (std::string line; std::getline(in, line);) list.push_back(json::parse(line));
-    return list;
-  }
-  std::vector<json> metrics(const std::string& run) const { return lines(run + "/metrics.jsonl"); }
-
-  TempDir dir_;
 };
 
 TEST_F(LoopEval, TheRunIsTheSameBitByBit) {
@@ -69,8 +47,8 @@ TEST_F(LoopEval, TheRunIsTheSameBitByBit) {
   ASSERT_EQ(b.size(), 6u);
   for (size_t i = 0; i < a.size(); ++i)
     for (const char* key : {"loss", "grad_norm", "param_norm"}) EXPECT_EQ(a[i][key], b[i][key]) << key << " of step " << i + 1;
-  EXPECT_TRUE(lines("plain/eval.jsonl").empty());
-  const std::vector<json> found = lines("evaluated/eval.jsonl");
+  EXPECT_TRUE(lines("plain", "eval.jsonl").empty());
+  const std::vector<json> found = lines("evaluated", "eval.jsonl");
   ASSERT_EQ(found.size(), 3u);
   for (size_t i = 0; i < found.size(); ++i) {
     EXPECT_EQ(found[i]["step"], 2 * (i + 1));
@@ -89,16 +67,16 @@ TEST_F(LoopEval, TheCacheIsALineOfThePlanAndTheRunUsesIt) {
   const std::string log((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   EXPECT_NE(log.find("keys and values for evaluation: "), std::string::npos) << log;
   EXPECT_NE(log.find("memory used equals the plan"), std::string::npos) << log;
-  EXPECT_EQ(lines("evaluated/eval.jsonl").size(), 3u) << "every second step has 256 tokens more";
+  EXPECT_EQ(lines("evaluated", "eval.jsonl").size(), 3u) << "every second step has 256 tokens more";
 }
 
 // What a run that goes back to step 3 will evaluate again is set aside, as its metrics are.
 TEST_F(LoopEval, ARunThatGoesBackHasEveryEvaluationOnce) {
   ASSERT_EQ(train("again", with_tasks({"eval.every=2"})).exit_code, 0);
-  const std::vector<json> before = lines("again/eval.jsonl");
+  const std::vector<json> before = lines("again", "eval.jsonl");
   const RunResult back = train("again", with_tasks({"eval.every=2", "checkpoint.resume_from=3"}));
   ASSERT_EQ(back.exit_code, 0) << back.err;
-  EXPECT_EQ(lines("again/eval.jsonl"), before);
+  EXPECT_EQ(lines("again", "eval.jsonl"), before);
 }
 
 TEST_F(LoopEval, EveryEvaluationIsALineOfTheLogAndOnTheScreen) {
@@ -111,7 +89,7 @@ TEST_F(LoopEval, EveryEvaluationIsALineOfTheLogAndOnTheScreen) {
   const RunResult run = train("evaluated", with_tasks({"eval.every=2", "eval.tasks=pairs,long"}));
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const std::string log = slurp(dir_.path("evaluated/log.txt"));
-  const std::vector<json> found = lines("evaluated/eval.jsonl");
+  const std::vector<json> found = lines("evaluated", "eval.jsonl");
   for (const int64_t step : {2, 4, 6}) {
     const json& m = found.at(static_cast<size_t>(step) / 2 - 1);
     const std::string line =

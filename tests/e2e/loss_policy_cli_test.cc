@@ -2,14 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/checkpoint_folder.h"
-#include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/health_record.h"
-#include "support/run_binary.h"
-#include "support/temp_dir.h"
+#include "support/checkpoint_content.h"
+#include "support/tiny_runs.h"
 #include "train/state_records.h"
 
 namespace hlat::test {
@@ -19,58 +17,22 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
-class LossPolicyRun : public testing::Test {
+class LossPolicyRun : public TinyRuns {
  protected:
-  RunResult train(const std::string& run, const Words& more = {}) {
-    const std::string config = dir_.write("tiny.yaml",
-                                          "model: {layers: 2, hidden: 32, heads: 4, kv_heads: 2, ffn: 64, vocab: 512}\n"
-                                          "train: {steps: 12, seq_len: 32, global_batch: 4, micro_batch: 2}\n"
-                                          "optim: {lr: 5e-3, warmup: 2, schedule_steps: 12}\n"
-                                          "run: {sample_lines: 0}\n"
-                                          "checkpoint: {every: 100, keep: 10}\n"
-                                          "device: {backend: cpu, threads: 1}\n");
-    Words args = {"train", "--config", config, "run.dir=" + dir_.path(run)};
-    args.insert(args.end(), more.begin(), more.end());
-    return run_binary(args);
-  }
-  std::vector<json> lines(const std::string& run, const std::string& file) const {
-    std::vector<json> found;
-    std::ifstream in(dir_.path(run + "/" + file));
-    for (std::string line; std::getline(in, line);) found.push_back(json::parse(line));
-    return found;
-  }
-  std::vector<json> events(const std::string& run, const std::string& kind) const {
-    std::vector<json> found = lines(run, "events.jsonl");
-    std::erase_if(found, [&](const json& e) { return e["kind"] != kind; });
-    return found;
-  }
+  LossPolicyRun() : TinyRuns(12, 2, 100) {}
+
   // Steps that metrics.jsonl calls skipped.
   std::vector<int64_t> skipped(const std::string& run) const {
     std::vector<int64_t> steps;
-    for (const json& line : lines(run, "metrics.jsonl"))
+    for (const json& line : metrics(run))
       if (line.contains("skipped")) steps.push_back(line["step"]);
     return steps;
   }
   std::vector<json> losses(const std::string& run) const {
     std::vector<json> values;
-    for (const json& line : lines(run, "metrics.jsonl")) values.push_back(line["loss"]);
+    for (const json& line : metrics(run)) values.push_back(line["loss"]);
     return values;
   }
-  std::string step(const std::string& run, int64_t n) const { return dir_.path(run + "/checkpoints/step_" + std::to_string(n)); }
-  // All elements of all tensors of a checkpoint.
-  static std::string content(const std::string& folder) {
-    CheckpointReader reader(folder);
-    std::string all;
-    for (size_t t = 0; t < reader.index().tensors.size(); ++t) {
-      const SavedTensor& tensor = reader.index().tensors[t];
-      std::string bytes(static_cast<size_t>(tensor.shape.numel()) * size_of(tensor.dtype), '\0');
-      reader.read(static_cast<int32_t>(t), 0, tensor.shape.numel(), bytes.data());
-      all += bytes;
-    }
-    return all;
-  }
-
-  TempDir dir_;
 };
 
 TEST_F(LossPolicyRun, AskedStepsArePassedOverAndRemembered) {
@@ -80,7 +42,7 @@ TEST_F(LossPolicyRun, AskedStepsArePassedOverAndRemembered) {
   EXPECT_EQ(skipped("once"), (std::vector<int64_t>{1, 5, 7}));
   EXPECT_TRUE(losses("once")[4].is_null());
   EXPECT_NE(losses("once")[1], losses("plain")[1]) << "the weights of step 1 are the initial ones";
-  EXPECT_NE(content(step("once", 12)), content(step("plain", 12)));
+  EXPECT_NE(checkpoint_content(step("once", 12)), checkpoint_content(step("plain", 12)));
   EXPECT_NE(once.out.find("skipped      3 steps"), std::string::npos) << once.out;
   ASSERT_EQ(events("once", "skip").size(), 3u);
   const json event = events("once", "skip")[1];
@@ -94,7 +56,7 @@ TEST_F(LossPolicyRun, AskedStepsArePassedOverAndRemembered) {
   EXPECT_EQ(saved_loss(read_index(step("parts", 5))).to_skip, (std::vector<int64_t>{7}));
   ASSERT_EQ(train("parts").exit_code, 0);
   EXPECT_EQ(losses("parts"), losses("once"));
-  EXPECT_EQ(content(step("parts", 12)), content(step("once", 12)));
+  EXPECT_EQ(checkpoint_content(step("parts", 12)), checkpoint_content(step("once", 12)));
   EXPECT_EQ(saved_loss(read_index(step("parts", 12))), saved_loss(read_index(step("once", 12))));
   EXPECT_EQ(saved_position(read_index(step("parts", 12))), saved_position(read_index(step("plain", 12))));
   EXPECT_EQ(train("once", {"--skip", "0"}).exit_code, 2);
@@ -122,7 +84,7 @@ TEST_F(LossPolicyRun, SpikesAreSkippedAndARunInPartsDecidesAlike) {
   }
   EXPECT_EQ(skipped("parts"), steps);
   EXPECT_EQ(losses("parts"), losses("whole"));
-  EXPECT_EQ(content(step("parts", 40)), content(step("whole", 40)));
+  EXPECT_EQ(checkpoint_content(step("parts", 40)), checkpoint_content(step("whole", 40)));
   EXPECT_EQ(saved_loss(read_index(step("parts", 40))), saved_loss(read_index(step("whole", 40))));
 }
 
@@ -158,7 +120,7 @@ TEST_F(LossPolicyRun, WhatIsNotFiniteIsSkippedUpToALimit) {
   EXPECT_EQ(many.exit_code, 5) << many.err;
   EXPECT_NE(many.err.find("loss.skips = 3 allows no more"), std::string::npos) << many.err;
   EXPECT_EQ(skipped("many").size(), 3u);
-  EXPECT_TRUE(lines("many", "metrics.jsonl").back()["grad_norm"].is_null());
+  EXPECT_TRUE(metrics("many").back()["grad_norm"].is_null());
 }
 
 TEST_F(LossPolicyRun, GoesBackToACheckpointThatWasFoundRight) {
@@ -166,12 +128,12 @@ TEST_F(LossPolicyRun, GoesBackToACheckpointThatWasFoundRight) {
   EXPECT_EQ(health_of(read_index(step("run", 8))), (HealthRecord{.checked = 8, .passed = 0})) << "one rank, finite numbers";
   const RunResult list = run_binary({"ckpt", "ls", dir_.path("run"), "--json"});
   EXPECT_EQ(json::parse(list.out)["folders"][0]["checkpoints"][1]["health"]["verified"], true) << list.out;
-  const std::string before = content(step("run", 12));
+  const std::string before = checkpoint_content(step("run", 12));
   const RunResult back = train("run", {"--before", "8"});
   ASSERT_EQ(back.exit_code, 0) << back.err;
   EXPECT_NE(back.err.find("the run goes back to step 4"), std::string::npos) << back.err;
   EXPECT_TRUE(fs::exists(dir_.path("run/checkpoints/previous_1/step_8")));
-  EXPECT_EQ(content(step("run", 12)), before) << "the same run again";
+  EXPECT_EQ(checkpoint_content(step("run", 12)), before) << "the same run again";
   const RunResult none = train("run", {"--before", "3"});
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_NE(none.err.find("step 4 (verified)"), std::string::npos) << none.err;

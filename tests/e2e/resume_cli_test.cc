@@ -7,10 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/checkpoint_folder.h"
-#include "checkpoint/checkpoint_reader.h"
 #include "record/folder_lease.h"
-#include "support/run_binary.h"
-#include "support/temp_dir.h"
+#include "support/checkpoint_content.h"
+#include "support/tiny_runs.h"
 
 namespace hlat::test {
 namespace {
@@ -18,20 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-class Resume : public testing::Test {
+class Resume : public TinyRuns {
  protected:
-  RunResult train(const std::string& run, const std::vector<std::string>& more = {}) {
-    const std::string config = dir_.write("tiny.yaml",
-                                          "model: {layers: 2, hidden: 32, heads: 4, kv_heads: 2, ffn: 64, vocab: 512}\n"
-                                          "train: {steps: 12, seq_len: 32, global_batch: 4, micro_batch: 2}\n"
-                                          "optim: {lr: 5e-3, warmup: 2, schedule_steps: 12}\n"
-                                          "run: {sample_lines: 0}\n"
-                                          "checkpoint: {every: 4, keep: 10}\n"
-                                          "device: {backend: cpu, threads: 1}\n");
-    std::vector<std::string> args = {"train", "--config", config, "run.dir=" + dir_.path(run)};
-    args.insert(args.end(), more.begin(), more.end());
-    return run_binary(args);
-  }
+  Resume() : TinyRuns(12, 2, 4) {}
+
   // Its last step of each part is saved, however fast the steps are.
   void train_in_parts(const std::string& run, const std::vector<std::string>& more = {}, const std::vector<int>& ends = {4, 8, 12}) {
     for (const int end : ends) {
@@ -41,12 +30,6 @@ class Resume : public testing::Test {
       ASSERT_EQ(part.exit_code, 0) << part.err;
     }
   }
-  std::vector<json> metrics(const std::string& run) const {
-    std::vector<json> lines;
-    std::ifstream in(dir_.path(run + "/metrics.jsonl"));
-    for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
-    return lines;
-  }
   std::vector<double> losses(const std::string& run) const {
     std::vector<double> values;
     for (const json& line : metrics(run)) {
@@ -55,21 +38,6 @@ class Resume : public testing::Test {
     }
     return values;
   }
-  // All elements of all tensors of a checkpoint.
-  static std::string content(const std::string& folder) {
-    CheckpointReader reader(folder);
-    std::string all;
-    for (size_t t = 0; t < reader.index().tensors.size(); ++t) {
-      const SavedTensor& tensor = reader.index().tensors[t];
-      std::string bytes(static_cast<size_t>(tensor.shape.numel()) * size_of(tensor.dtype), '\0');
-      reader.read(static_cast<int32_t>(t), 0, tensor.shape.numel(), bytes.data());
-      all += bytes;
-    }
-    return all;
-  }
-  std::string step(const std::string& run, int64_t n) const { return dir_.path(run + "/checkpoints/step_" + std::to_string(n)); }
-
-  TempDir dir_;
 };
 
 TEST_F(Resume, ARunInPartsIsTheRunBitByBit) {
@@ -79,7 +47,7 @@ TEST_F(Resume, ARunInPartsIsTheRunBitByBit) {
   train_in_parts("parts", {}, {5, 8, 12});
   EXPECT_EQ(checkpoint_steps(dir_.path("parts/checkpoints")), (std::vector<int64_t>{4, 5, 8, 12}));
   EXPECT_EQ(losses("parts"), losses("whole"));
-  EXPECT_EQ(content(step("parts", 12)), content(step("whole", 12)));
+  EXPECT_EQ(checkpoint_content(step("parts", 12)), checkpoint_content(step("whole", 12)));
   const RunResult again = train("parts");
   EXPECT_EQ(again.exit_code, 0);
   EXPECT_NE(again.err.find("step 12 of 12 is done"), std::string::npos) << again.err;
@@ -130,7 +98,7 @@ TEST_F(Resume, AForkHasTheOptimizerAndTheData) {
   train_in_parts("run");
   const RunResult fork = train("fork", {"checkpoint.resume_from=" + step("run", 8)});
   ASSERT_EQ(fork.exit_code, 0) << fork.err;
-  EXPECT_EQ(content(step("fork", 12)), content(step("run", 12)));
+  EXPECT_EQ(checkpoint_content(step("fork", 12)), checkpoint_content(step("run", 12)));
   EXPECT_NE(read_index(step("fork", 12)).run, read_index(step("run", 12)).run);
   EXPECT_EQ(metrics("fork").front()["step"], 9);
   const RunResult other = train("fork", {"checkpoint.resume_from=" + step("run", 4)});
@@ -166,7 +134,7 @@ TEST_F(Resume, ADamagedCheckpointIsToldAndTheOneBeforeTaken) {
   EXPECT_NE(told, std::string::npos) << next.err;
   EXPECT_EQ(next.err.find("rank_00000.safetensors: piece", told + 1), std::string::npos) << "once: " << next.err;
   EXPECT_TRUE(fs::exists(dir_.path("run/checkpoints/step_8.damaged")));
-  EXPECT_EQ(content(step("run", 12)), content(step("whole", 12)));
+  EXPECT_EQ(checkpoint_content(step("run", 12)), checkpoint_content(step("whole", 12)));
   EXPECT_EQ(losses("run"), losses("whole"));
 }
 
@@ -176,7 +144,7 @@ TEST_F(Resume, FreshSetsTheOldRunAside) {
   ASSERT_EQ(fresh.exit_code, 0) << fresh.err;
   EXPECT_EQ(losses("run").size(), 4u);
   EXPECT_TRUE(fs::exists(dir_.path("run/previous_1/checkpoints/step_4/index.json")));
-  EXPECT_EQ(content(step("run", 4)), content(dir_.path("run/previous_1/checkpoints/step_4")));
+  EXPECT_EQ(checkpoint_content(step("run", 4)), checkpoint_content(dir_.path("run/previous_1/checkpoints/step_4")));
 }
 
 TEST_F(Resume, TwoRunsAtOnceCannotHaveOneCheckpointDir) {

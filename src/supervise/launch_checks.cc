@@ -1,0 +1,43 @@
+#include "supervise/launch_checks.h"
+
+#include "base/error.h"
+#include "base/machine.h"
+#include "flight/flight_ring.h"
+#include "supervise/rank_start.h"
+
+namespace hlat {
+
+namespace {
+
+constexpr int64_t kCheckGrace = 1;  // seconds: a check that has failed on one rank has nothing to save on the others
+constexpr int kWrongInput = 2;      // the exit code of a check that was given it
+
+}  // namespace
+
+std::vector<std::string> LaunchChecks::bad_hosts(const std::vector<Host>& hosts) const {
+  const CheckResult result =
+      run(setup_.check, hosts, "all ranks are well", [&](const std::string& text) { return read_check(text, hosts); });
+  if (result.passed || stop_()) return {};
+  setup_.say("hlat check: " + result.words);
+  return result.bad;
+}
+
+void LaunchChecks::check_model(const std::vector<Host>& hosts) const {
+  const CheckResult result = run(setup_.check_model, hosts, "the model is well", read_model_check);
+  if (result.passed || stop_()) return;
+  if (result.exit_code == kWrongInput) fail<UsageError>("hlat check --model: {}", result.words);
+  fail<NumericalError>("hlat check --model: {}", result.words);
+}
+
+CheckResult LaunchChecks::run(const std::vector<std::string>& words, const std::vector<Host>& hosts, const std::string& passed,
+                              const ReadCheck& read) const {
+  const double begin = now_s();
+  const LaunchConfig& launch = setup_.config.launch;
+  const Starter starter = starter_of(launch, hosts, setup_.in_slurm_job);
+  const RankCommand command = rank_command(words, hosts, starter, {{kFlightVariable, job_}}, kCheckGrace, folder_);
+  CheckResult result = check_hosts(command, starter, launch, job_, agents_, stop_, read);
+  journal_.check(now_s() - begin, result.passed, result.passed ? passed : result.words);
+  return result;
+}
+
+}  // namespace hlat
