@@ -121,6 +121,7 @@ void Executor::load(const Action& a, const int32_t* inputs, const int32_t* targe
 
 void Executor::forward(Ctx& ctx, const Action& a, const MicroState& state, Tensor out) {
   const Llama::Chunk& c = chunk(a);
+  HLAT_CHECK(!params_.precision().fp8 || fp8_.wide() == (ctx.kv != nullptr), "passes with a cache read widened weights, and no others do");
   if (!c.first) links_.recv(Flow::forward, model_.chunk_input(ctx, state), a.micro, a.chunk);
   model_.forward(ctx, a.chunk, state, c.last ? out : links_.buffer(Flow::forward, ctx.rows()));
   if (!c.last) links_.send(Flow::forward, a.micro, a.chunk);

@@ -36,7 +36,7 @@ class Executor {
   void init_weights() const;
   // After the parameters' state was loaded. scales: those of FP8 were, too. Collective.
   void weights_loaded(bool scales) const;
-  const Fp8Weights& fp8() const { return fp8_; }
+  Fp8Weights& fp8() { return fp8_; }
 
   // Passes from now on are those of this training step: its number is part of the noise with which they round. 0: of none.
   void set_step(int64_t step) { step_ = step; }

@@ -34,11 +34,56 @@ void Fp8Weights::make(bool measured) const {
     ops_.fill(s.step, static_cast<double>(kFp8History));
     ops_.fp8_scales(s.scales, s.history, exchange(), s.limit, s.step);
   }
+  round();
+  transpose();
+}
+
+void Fp8Weights::round() const {
   for (const UpdateUnit& u : params_.units())
-    if (u.tensors.fp8_seen.defined()) ops_.quantize_flat(u.tensors.weight, u.tensors.master, u.tensors.fp8_scale, {});
+    if (params_.fp8(u.param)) ops_.quantize_flat(u.tensors.weight, u.tensors.master, u.tensors.fp8_scale, {});
+  gather(&Bucket::weight);
+}
+
+void Fp8Weights::gather(Tensor Bucket::*form) const {
+  Comm& dp = mesh_.along(Axis::dp);
+  if (!zero1_ || dp.size() == 1) return;
   for (const Bucket& b : params_.buckets())
-    if (b.fp8 && zero1_ && mesh_.along(Axis::dp).size() > 1)
-      mesh_.along(Axis::dp).all_gather(b.weight, b.weight.rows(b.own.begin, b.own.end()));
+    if (b.fp8) dp.all_gather(b.*form, (b.*form).rows(b.own.begin, b.own.end()));
+}
+
+// By the same rule: masters of other holders than the first may differ from its own in their last bits.
+void Fp8Weights::hand_out() const {
+  if (mesh_.sums_agree(Axis::dp) || !params_.precision().keyed_noise) return;
+  for (const ParamId id : params_.fp8_state().params())
+    for (const Sharing& s : params_.spec(id).sharing) {
+      const Tensor t = wide_ ? params_.wide(id) : params_.weight(id);
+      mesh_.along(s.axis).broadcast(t.rows(s.first_row, t.dim(0)), 0);
+    }
+}
+
+void Fp8Weights::widen() {
+  if (!params_.precision().fp8) return;
+  HLAT_CHECK(!wide_, "weights of FP8 are widened twice");
+  wide_ = true;
+  for (const UpdateUnit& u : params_.units()) {
+    if (!params_.fp8(u.param)) continue;
+    const Tensor& all = params_.buckets()[static_cast<size_t>(u.bucket)].wide;
+    ops_.cast(all.rows(u.begin, u.begin + u.tensors.master.numel()), u.tensors.master);
+  }
+  gather(&Bucket::wide);
+  hand_out();
+}
+
+// What lies between parameters becomes zero again.
+void Fp8Weights::narrow() {
+  if (!params_.precision().fp8) return;
+  HLAT_CHECK(wide_, "weights of FP8 were not widened");
+  wide_ = false;
+  for (const Bucket& b : params_.buckets())
+    for (const Tensor& t : {b.weight, b.transposed})
+      if (b.fp8) ops_.fill(t, 0);
+  round();
+  hand_out();
   transpose();
 }
 

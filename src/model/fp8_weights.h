@@ -1,5 +1,7 @@
 // Weights of FP8 and their scales, between steps. Weights are made of their masters when a run starts and by every update; each rank makes
 // what it owns, and gathers the rest. Collective over the replicas and tp ranks of a stage.
+// An evaluation computes with the masters in the type of activations, as one of a checkpoint of this step would: `widen` puts them into the
+// memory of the FP8 weights and their transposes, `narrow` makes these again, bit by bit what they were.
 #pragma once
 
 #include "ops/ops.h"
@@ -22,14 +24,23 @@ class Fp8Weights {
   // After the update, when all weights are gathered.
   void transpose() const;
 
+  // Around passes with a cache (Executor::forward_cached), between steps.
+  void widen();
+  void narrow();
+  bool wide() const { return wide_; }
+
  private:
   Tensor exchange() const;  // what all ranks met: (ranks, units, kFp8Seen)
+  void round() const;       // masters to FP8, all gathered
+  void gather(Tensor Bucket::*form) const;
+  void hand_out() const;  // rows that several ranks hold (train/shared_weights.h)
 
   const ParamStore& params_;
   const Mesh& mesh_;
   bool zero1_;
   Ops& ops_;
   Tensor of_tp_, of_all_;  // gathered
+  bool wide_ = false;
 };
 
 }  // namespace hlat

@@ -266,6 +266,7 @@ void KvPasses::rehearse_scoring() {
 
 // Scratch of attention does not fall when a pass has more segments: as many as there may be, though the tokens are in few.
 void KvPasses::rehearse() {
+  executor_.fp8().widen();
   const TokenPass dense = dense_pass();
   for (const Answer answer : {Answer::scores, Answer::likeliest}) {
     Shape s = shape_of(dense, answer);
@@ -273,6 +274,7 @@ void KvPasses::rehearse() {
     run(dense, answer == Answer::scores ? std::vector<int32_t>(dense.asked.size(), 0) : std::vector<int32_t>(), s);
   }
   rehearse_decoding();
+  executor_.fp8().narrow();
 }
 
 // One token of each of many texts, as many as attention may split the keys of.

@@ -9,8 +9,7 @@ void Linear::product(Ctx& ctx, const Operand& x, Tensor y) const {
   if (fp8(ctx))
     return ctx.ops.matmul_fp8(y, scaled(ctx, x.rows, Fp8Role::input), scaled(ctx, ctx.params.weight(weight), Fp8Role::weight), {},
                               {.fast_sums = true});
-  const Scope scope(ctx.temp());
-  ctx.ops.matmul(y, x.wide, values(ctx), {.trans_b = true});
+  ctx.ops.matmul(y, x.wide, ctx.params.wide(weight), {.trans_b = true});
 }
 
 void Linear::input_product(Ctx& ctx, const Operand& dy, Tensor dx) const {
@@ -63,8 +62,7 @@ void Linear::forward_add(Ctx& ctx, const Operand& x, Tensor residual, Tensor y, 
     if (fp8(ctx))
       return ctx.ops.matmul_fp8(y, scaled(ctx, x.rows, Fp8Role::input), scaled(ctx, ctx.params.weight(weight), Fp8Role::weight), residual,
                                 {.fast_sums = true});
-    const Scope scope(ctx.temp());
-    return ctx.ops.matmul_add(y, x.wide, values(ctx), residual, {.trans_b = true});
+    return ctx.ops.matmul_add(y, x.wide, ctx.params.wide(weight), residual, {.trans_b = true});
   }
   forward_sum(ctx, x, y, name);
   const Scope scope(ctx.temp());

@@ -6,7 +6,7 @@
 //
 //   dW in bf16: as it is      FP8: transposed      FP8, x gathered from other ranks' tokens: by rows, and transposed when gathered
 //
-// Passes over tokens that are no multiple of kFp8Grain (generation) multiply in the type of activations, with the FP8 weight's values.
+// Passes with a cache (scoring, generation) multiply in the type of activations, with the masters (model/fp8_weights.h).
 #pragma once
 
 #include "nn/ctx.h"
@@ -29,7 +29,7 @@ struct Linear {
   Columns outputs(const Ctx& ctx) const { return Columns::along(ctx.params.spec(weight).slice, 0); }
   Columns inputs(const Ctx& ctx) const { return Columns::along(ctx.params.spec(weight).slice, 1); }
 
-  bool fp8(const Ctx& ctx) const { return ctx.params.fp8(weight) && ctx.kv == nullptr && ctx.tokens() % kFp8Grain == 0; }
+  bool fp8(const Ctx& ctx) const { return ctx.params.fp8(weight) && ctx.kv == nullptr; }
   // The place of x (n, in), which is an output of `op`.
   OperandPlace input_place(Ctx& ctx, BlockOp op, int64_t n) const;
   // x as the forward reads it, and as backward_weight does, from what is kept in the type of activations.
@@ -62,7 +62,6 @@ struct Linear {
   Fp8Operand scaled(const Ctx& ctx, Tensor values, Fp8Role role) const { return {values, ctx.params.fp8_state().scale(weight, role)}; }
   Fp8Store store(const Ctx& ctx, Fp8Role role, Tensor rows, Tensor columns) const;
   Operand gathered(Ctx& ctx, const Operand& x) const;
-  Tensor values(Ctx& ctx) const;  // of the weight, in the type of activations
   void input_product(Ctx& ctx, const Operand& dy, Tensor dx) const;
   void weight_product(Ctx& ctx, Tensor grad, const Operand& x, const Operand& dy, bool adds) const;
   void backward_columns(Ctx& ctx, Tensor x, Tensor dy, Tensor dx, std::string_view name) const;

@@ -89,12 +89,4 @@ Operand Linear::gathered(Ctx& ctx, const Operand& x) const {
   return {{}, {}, columns};
 }
 
-Tensor Linear::values(Ctx& ctx) const {
-  const Tensor w = ctx.params.weight(weight);
-  if (!is_fp8(w.dtype)) return w;
-  const Tensor copy = ctx.temp(w.shape, "weight of FP8");
-  ctx.ops.dequantize(copy, w, ctx.params.fp8_state().scale(weight, Fp8Role::weight));
-  return copy;
-}
-
 }  // namespace hlat

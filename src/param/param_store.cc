@@ -19,6 +19,7 @@ ParamStore::ParamStore(std::vector<ParamSpec> specs, const Precision& precision,
       weight_(specs_.size()),
       grad_(specs_.size()),
       transposed_(specs_.size()),
+      wide_(specs_.size()),
       offset_(specs_.size()) {
   if (use == ParamUse::weights) precision_.fp8 = false;
   plan_buckets(sharding.bucket_bytes);
@@ -64,6 +65,7 @@ void ParamStore::place(Memory& memory, const Sharding& sharding, ParamUse use) {
                   total = std::max<int64_t>((n + unit - 1) / unit * unit, unit);
     b.weight = lay_out(memory[Purpose::weight], b, total, b.fp8 ? DType::f8e4m3 : precision_.weight, "", weight_);
     if (b.fp8) b.transposed = lay_out(memory[Purpose::weight], b, total, DType::f8e4m3, " transposed", transposed_);
+    if (b.fp8) b.wide = both_forms(b);
     if (use == ParamUse::training) place_state(memory, sharding, b, total);
   }
   for (ParamId id = 0; id < size(); ++id) {
@@ -95,6 +97,17 @@ Tensor ParamStore::lay_out(Region& region, const Bucket& b, int64_t total, DType
   if (rest > 0) part("bucket padding", rest);
   const Tensor all = region.alloc(dtype, {total}, fmt::format("bucket {}{}", &b - buckets_.data(), what), std::move(parts));
   for (const ParamId id : b.params) views[static_cast<size_t>(id)] = all.rows(offset(id), total).viewed(spec(id).slice.local());
+  return all;
+}
+
+// The two forms lie side by side, and take as many bytes as one in bf16.
+Tensor ParamStore::both_forms(const Bucket& b) {
+  Tensor all = Tensor::contiguous(b.weight.data, precision_.weight, b.weight.shape);
+  HLAT_CHECK(all.bytes() == b.weight.bytes() + b.transposed.bytes() &&
+                 (b.weight.data == nullptr || b.weight.as<std::byte>() + b.weight.bytes() == b.transposed.as<std::byte>()),
+             "{} and its transpose {} are not the memory of {}", b.weight.str(), b.transposed.str(), all.str());
+  all.allocation = b.weight.allocation;
+  for (const ParamId id : b.params) wide_[static_cast<size_t>(id)] = all.rows(offset(id), all.numel()).viewed(spec(id).slice.local());
   return all;
 }
 

@@ -30,6 +30,7 @@ struct Bucket {
   std::vector<ParamId> params;
   Tensor weight, grad;  // (n); grad, own and the state only for training
   Tensor transposed;    // (n): weights of FP8, each as its transpose
+  Tensor wide;          // (n): the memory of both as weights in the type of activations, in place of them (model/fp8_weights.h)
   Part own;             // elements whose optimizer state is here
   Tensor master, m, v;  // (own.count); master undefined without one
   bool late = false;    // its gradients are complete only after the last action of a step (ParamSpec::late)
@@ -64,6 +65,11 @@ class ParamStore {
   // Of a weight in FP8: its transpose, and what its products scale with.
   Tensor transposed(ParamId id) const { return transposed_[static_cast<size_t>(id)]; }
   const Fp8State& fp8_state() const { return fp8_state_; }
+  // What passes without FP8 products multiply with: of a weight in FP8 there only while it is widened.
+  Tensor wide(ParamId id) const {
+    const Tensor& t = wide_[static_cast<size_t>(id)];
+    return t.defined() ? t : weight(id);
+  }
 
   int64_t offset(ParamId id) const { return offset_[static_cast<size_t>(id)]; }  // of its first element in its bucket
 
@@ -81,12 +87,13 @@ class ParamStore {
   void place_state(Memory& memory, const Sharding& sharding, Bucket& b, int64_t total);
   void place(Memory& memory, const Sharding& sharding, ParamUse use);
   Tensor lay_out(Region& region, const Bucket& b, int64_t total, DType dtype, const std::string& what, std::vector<Tensor>& views) const;
+  Tensor both_forms(const Bucket& b);
   void make_units();
   void start(Ops& ops, uint64_t seed, const ParamSpec& spec, Tensor t, const ElementMap& map) const;
 
   std::vector<ParamSpec> specs_;
   Precision precision_;
-  std::vector<Tensor> weight_, grad_, transposed_;
+  std::vector<Tensor> weight_, grad_, transposed_, wide_;
   Fp8State fp8_state_;
   std::vector<int64_t> offset_;  // of each parameter in its bucket
   std::vector<Bucket> buckets_;

@@ -63,7 +63,10 @@ bool LoopTasks::due(int64_t step) const {
 LoopEvaluation LoopTasks::after(int64_t step, const std::function<bool()>& stop) {
   if (!due(step)) return {};
   const double begin = now_s();
+  Fp8Weights& weights = passes_->executor().fp8();
+  weights.widen();
   const TaskRunResult result = run_tasks(*texts_, tasks_, options_, {.stop = stop});
+  weights.narrow();
   LoopEvaluation found;
   if (result.stopped) found.line = fmt::format("step {}: the evaluation of tasks was stopped", step);
   if (result.stopped || result.tasks.empty()) return found;

@@ -1,5 +1,6 @@
 // Tasks evaluated on the live weights of a training run, on its own mesh and within its plan: the curves of intermediate checkpoints,
-// without a checkpoint. Evaluation reads weights and writes a cache of its own: the run goes on bit by bit as without it.
+// without a checkpoint. Evaluation reads weights, those of FP8 as their masters are, and writes a cache of its own: the run goes on bit by
+// bit as without it.
 #pragma once
 
 #include <filesystem>

@@ -60,6 +60,32 @@ TEST_F(LoopEval, TheRunIsTheSameBitByBit) {
   EXPECT_EQ(diff.exit_code, 0) << diff.out << diff.err;
 }
 
+// FP8 weights are rounded for their products; an evaluation has the masters, in the run as of its checkpoints.
+TEST_F(LoopEval, WithFp8ProductsItScoresWhatTheCheckpointHas) {
+  dir_.write("tasks/likely.yaml",
+             "task: likely\ntitle: likely\ngroup: own\nversion: 1\nkind: likelihood\ndata: {file: pairs.jsonl}\n"
+             "prompt: \"{{ start }}\"\ntarget: \" {{ right }}\"\nmetrics: [acc, perplexity]\n");
+  for (const std::string precision : {"fp8", "fp8_sr"}) {
+    const std::string plain = precision + "_plain", evaluated = precision + "_evaluated", policy = "train.precision=" + precision;
+    const RunResult a = train(plain, {policy}), b = train(evaluated, with_tasks({policy, "eval.every=3", "eval.tasks=likely"}));
+    ASSERT_EQ(a.exit_code, 0) << a.err;
+    ASSERT_EQ(b.exit_code, 0) << b.err;
+    const RunResult diff = run_binary({"ckpt", "diff", "--exit-code", dir_.path(plain), dir_.path(evaluated)});
+    EXPECT_EQ(diff.exit_code, 0) << diff.out << diff.err;
+    EXPECT_NE(slurp(dir_.path(evaluated + "/log.txt")).find("memory used equals the plan"), std::string::npos);
+    const std::vector<json> found = lines(evaluated + "/eval.jsonl");
+    ASSERT_EQ(found.size(), 2u);
+    for (const json& m : found) {
+      const RunResult saved = run_binary({"eval", "--checkpoint", dir_.path(evaluated), "--step", fmt::format("{}", m["step"].get<int>()),
+                                          "--json", "train.micro_batch=2", "device.threads=1"});
+      ASSERT_EQ(saved.exit_code, 0) << saved.err;
+      const json results = json::parse(saved.out)["results"]["likely"];
+      EXPECT_EQ(results["perplexity,none"], m["eval/likely/perplexity"]) << precision << ", step " << m["step"];
+      EXPECT_EQ(results["acc,none"], m["eval/likely/acc"]);
+    }
+  }
+}
+
 TEST_F(LoopEval, TheCacheIsALineOfThePlanAndTheRunUsesIt) {
   const RunResult run = train("evaluated", with_tasks({"eval.every_tokens=256", "eval.at_end=true"}));
   ASSERT_EQ(run.exit_code, 0) << run.err;

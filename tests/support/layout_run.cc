@@ -179,7 +179,7 @@ LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& af
   return result;
 }
 
-LayoutResult run_layout_with_library_sums(const Config& config, int64_t steps) {
+LayoutResult run_layout_with_library_sums(const Config& config, int64_t steps, const AfterStep& after) {
   LayoutResult result;
   std::mutex mutex;
   run_thread_ranks(mesh_shape(config.parallel).ranks(), [&](Comm& world) {
@@ -192,7 +192,7 @@ LayoutResult run_layout_with_library_sums(const Config& config, int64_t steps) {
       return std::make_unique<LibraryComm>(std::move(comm), group);
     });
     PlacedModel model(config, precision_of(config), mesh, backend, &plan.memory, ParamUse::training);
-    train_rank(steps, plan, model, {}, result, mutex);
+    train_rank(steps, plan, model, after, result, mutex);
   });
   return result;
 }

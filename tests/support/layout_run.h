@@ -80,6 +80,6 @@ LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& af
 
 // The same on the CPU with groups that sum as a library may, each in an order of its own (library_comm.h), against the plan for such
 // groups.
-LayoutResult run_layout_with_library_sums(const Config& config, int64_t steps);
+LayoutResult run_layout_with_library_sums(const Config& config, int64_t steps, const AfterStep& after = {});
 
 }  // namespace hlat
