@@ -107,7 +107,9 @@ TEST_F(Resume, ScalesOfFp8AreMeasuredWhereThereAreNone) {
     EXPECT_NE(log.find("FP8: scales measured on the first batch in "), std::string::npos) << log;
     std::ifstream in(dir_.path(run) + "/metrics.jsonl");
     for (std::string line; std::getline(in, line);)
-      if (const json m = json::parse(line); m["step"] == 6) EXPECT_EQ(m["monitors"]["fp8_saturated"], json::parse("[0.0, 0.0, 0.0]"));
+      if (const json m = json::parse(line); m["step"] == 6) {
+        EXPECT_EQ(m["monitors"]["fp8_saturated"], json::parse("[0.0, 0.0, 0.0]"));
+      }
   }
   EXPECT_EQ(train("new", {"train.steps=2", "train.precision=fp8", "checkpoint.init_from=" + step("run", 4)}).exit_code, 0);
   EXPECT_NE(slurp(dir_.path("new/log.txt")).find("FP8: scales measured on the first batch in "), std::string::npos);

@@ -138,7 +138,7 @@ TEST(Fp8Calibration, ScalesThatWereSavedAreTaken) {
 // What the real step computes is what the last pass computed: monitors, loss sums and rows are those of one step.
 TEST(Fp8Calibration, LeavesTheStepAsItIs) {
   Config c = loaded_config({}, PrecisionKind::fp8);
-  RealRun run(c);
+  RealRun run(c, cpu_device("auto", 1));
   run.executor().weights_loaded(Fp8Start::measured);
   class Counted : public RandomRows {
    public:
@@ -151,7 +151,7 @@ TEST(Fp8Calibration, LeavesTheStepAsItIs) {
   EXPECT_TRUE(r.calibrated);
   EXPECT_EQ(rows.reads, run.train().micros());
   run.check_used();
-  RealRun other(c);
+  RealRun other(c, cpu_device("auto", 1));
   other.executor().weights_loaded(Fp8Start::measured);
   other.train().before_updates([](int64_t, double, double) { return true; });
   EXPECT_EQ(other.step(1).loss, r.loss);
@@ -159,7 +159,7 @@ TEST(Fp8Calibration, LeavesTheStepAsItIs) {
 
 // A batch that is not finite teaches nothing: the next one is measured too.
 TEST(Fp8Calibration, IsNotDoneOnABatchThatIsNotFinite) {
-  RealRun run(loaded_config({}, PrecisionKind::fp8));
+  RealRun run(loaded_config({}, PrecisionKind::fp8), cpu_device("auto", 1));
   const ParamStore& params = run.executor().params();
   run.executor().weights_loaded(Fp8Start::measured);
   bf16* norm = nullptr;
@@ -183,7 +183,7 @@ TEST(Fp8Skips, ValuesBeyondTheRangeAreSkippedTwiceAtMost) {
   c.train.precision = PrecisionKind::fp8;
   fit_fp8(c);
   c.monitor.every = 1;
-  RealRun run(c);
+  RealRun run(c, cpu_device("auto", 1));
   for (int64_t step = 1; step <= 3; ++step) run.step(step);
   const ParamStore& params = run.executor().params();
   const Fp8State& s = params.fp8_state();
