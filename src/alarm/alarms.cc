@@ -74,11 +74,11 @@ bool Alarms::is_told(AlarmTold& told, int64_t step, const Look& look) {
 
 std::vector<Alarm> Alarms::add(const StepMetrics& m, const std::string& spike) {
   if (begins_stage(m.step)) state_.memories.clear();
-  if (!m.computed || m.skipped || !std::isfinite(m.loss) || !std::isfinite(m.grad_norm)) return {};
+  if (!m.computed || !std::isfinite(m.loss) || !std::isfinite(m.grad_norm)) return {};
   const AlarmView view{.config = config_, .metrics = m, .spike = spike, .settled = is_settled(config_, m.step)};
   std::vector<Alarm> alarms;
   for (const AlarmRow& row : alarm_rows()) {
-    if (!rules_.test(static_cast<size_t>(row.rule))) continue;
+    if (!rules_.test(static_cast<size_t>(row.rule)) || (m.skipped && row.rule != AlarmRule::fp8_range)) continue;
     const std::string name(name_of(row.rule));
     const Look look = row.look(view, state_.memories[name]);
     AlarmTold& told = state_.told[name];

@@ -1,5 +1,6 @@
 // The rules: each looks at a step with what it remembers of those before, and finds something or nothing. A rule is a function and a row of
-// a table; its thresholds stand beside it with their reasons. Rules see finite numbers of steps that were computed and not skipped.
+// a table; its thresholds stand beside it with their reasons. Rules see finite numbers of steps that were computed and not skipped;
+// fp8_range sees skipped ones too, which may be skipped for what FP8 could not hold.
 #pragma once
 
 #include <optional>

@@ -37,7 +37,7 @@ Executor::Executor(const Config& config, const Precision& precision, const Mesh&
       use_(use),
       model_(config, mesh),
       params_(model_.specs(), precision, memory, sharding_of(config, mesh), use),
-      fp8_(params_, mesh, config.parallel.zero1, ops, memory[Purpose::io]),
+      fp8_(params_, mesh, config.parallel.zero1, config.train.global_batch * config.train.seq_len, ops, memory[Purpose::io]),
       tape_(memory, recompute_of(config, use)),
       links_(mesh.along(Axis::pp), memory[Purpose::comm], precision.compute, {rows_of(config, mesh), config.model.hidden},
              static_cast<int>(config.parallel.chunks)) {
@@ -47,15 +47,9 @@ Executor::Executor(const Config& config, const Precision& precision, const Mesh&
   ops.rope_table(rope_, rope_frequencies(config.model));
 }
 
-void Executor::init_weights() const {
+void Executor::init_weights() {
   params_.init(ops_, config_.run.seed);
-  weights_loaded(false);
-}
-
-void Executor::weights_loaded(bool scales) const {
-  if (!params_.precision().fp8) return;
-  if (!scales) params_.fp8_state().start(ops_, config_.train.global_batch * config_.train.seq_len);
-  fp8_.make(!scales);
+  weights_loaded(Fp8Start::declared);
 }
 
 Executor::Flight& Executor::flight(const Action& a) {

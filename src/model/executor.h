@@ -33,9 +33,10 @@ class Executor {
   Executor(const Config& config, const Precision& precision, const Mesh& mesh, Memory& memory, Ops& ops, Ops& inference, Device& device,
            ParamUse use);
 
-  void init_weights() const;
-  // After the parameters' state was loaded. scales: those of FP8 were, too. Collective.
-  void weights_loaded(bool scales) const;
+  void init_weights();
+  // After the parameters' state was loaded, and scales of FP8 where they are saved ones. Collective.
+  void weights_loaded(Fp8Start scales) { fp8_.make(scales); }
+  const Fp8Weights& fp8() const { return fp8_; }
   Fp8Weights& fp8() { return fp8_; }
 
   // Passes from now on are those of this training step: its number is part of the noise with which they round. 0: of none.

@@ -10,17 +10,28 @@
 
 namespace hlat {
 
+// Where scales come from when a run starts. Those of weights are measured, or those of a checkpoint.
+enum class Fp8Start : uint8_t {
+  declared,  // initial weights
+  measured,  // weights that exist, without scales: the first step that is computed measures inputs and gradients (train/fp8_calibration.h)
+  saved      // of a checkpoint
+};
+
 class Fp8Weights {
  public:
-  // Takes memory for what ranks exchange. A policy without FP8 needs nothing, and all calls do nothing.
-  Fp8Weights(const ParamStore& params, const Mesh& mesh, bool zero1, Ops& ops, Region& io);
+  // Takes memory for what ranks exchange. A policy without FP8 needs nothing, and all calls do nothing. tokens: of a step.
+  Fp8Weights(const ParamStore& params, const Mesh& mesh, bool zero1, int64_t tokens, Ops& ops, Region& io);
 
-  // Before the first step, when masters are there. measured: scales of weights follow from them; else scales are those of a checkpoint.
-  void make(bool measured) const;
+  // Before the first step, when masters are there, and scales where they are saved ones.
+  void make(Fp8Start start);
+  // Whether scales of inputs and gradients are yet to be measured. The same on all ranks.
+  bool uncalibrated() const { return uncalibrated_; }
   // Before the passes of a step.
   void begin_step() const;
   // Before the update of a step: the scales of the next one. clip: the clipping factor; NaN leaves everything as it is, like the update.
-  void set_scales(Tensor clip, int64_t step) const;
+  void set_scales(Tensor clip, int64_t step);
+  // In its place where the update is left out: inputs and gradients were met all the same. Weights, which stay, keep their scales.
+  void take_in(int64_t step) const;
   // After the update, when all weights are gathered.
   void transpose() const;
 
@@ -29,15 +40,23 @@ class Fp8Weights {
   void narrow();
   bool wide() const { return wide_; }
 
+  // Scales and history of inputs and gradients: the declared ones; then, after passes, those that follow from what these met and from
+  // nothing before; then calibrated.
+  void begin_calibration() const;
+  void measure_passes(int64_t step) const;
+  void end_calibration() { uncalibrated_ = false; }
+
  private:
-  Tensor exchange() const;  // what all ranks met: (ranks, units, kFp8Seen)
-  void round() const;       // masters to FP8, all gathered
+  Tensor exchange(const Tensor& met) const;  // what all ranks met of these units: (ranks, units, kFp8Seen)
+  void round() const;                        // masters to FP8, all gathered
   void gather(Tensor Bucket::*form) const;
   void hand_out() const;  // rows that several ranks hold (train/shared_weights.h)
 
   const ParamStore& params_;
   const Mesh& mesh_;
   bool zero1_;
+  int64_t tokens_;
+  bool uncalibrated_ = false;
   Ops& ops_;
   Tensor of_tp_, of_all_;  // gathered
   bool wide_ = false;

@@ -11,6 +11,11 @@ namespace {
 // Inputs of linear layers are outputs of norms, of attention and of SwiGLU: of the order of 1, up to the root of the width.
 constexpr double kFirstInputScale = 4, kFirstGradientScale = 16;
 
+void set_scale(Ops& ops, const Tensor& scale, double value) {
+  ops.fill(scale.rows(0, kFp8Inverse), value);
+  ops.fill(scale.rows(kFp8Inverse, kFp8Scale), 1 / value);
+}
+
 }  // namespace
 
 std::string_view name_of(Fp8Role role) {
@@ -39,17 +44,24 @@ Fp8State::Fp8State(const std::vector<ParamSpec>& specs, const Precision& precisi
 void Fp8State::start(Ops& ops, int64_t tokens) const {
   ops.fill(history, 0);
   ops.fill(met, 0);
-  const double per_token = std::exp2(std::floor(std::log2(static_cast<double>(tokens))));
-  for (const ParamId id : params_)
+  start_passes(ops, tokens);
+  for (const ParamId id : params_) {
+    set_scale(ops, scale(id, Fp8Role::weight), kFirstInputScale);
     for (const Fp8Role role : {Fp8Role::input, Fp8Role::gradient, Fp8Role::weight}) {
-      const bool gradient = role == Fp8Role::gradient;
-      const double first = gradient ? kFirstGradientScale * per_token : kFirstInputScale;
-      const Tensor own = scale(id, role);
-      ops.fill(own.rows(0, kFp8Inverse), first);
-      ops.fill(own.rows(kFp8Inverse, kFp8Scale), 1 / first);
-      const float largest = gradient && gradient_ == DType::f8e5m2 ? kLargestE5M2 : kLargestE4M3;
+      const float largest = role == Fp8Role::gradient && gradient_ == DType::f8e5m2 ? kLargestE5M2 : kLargestE4M3;
       ops.fill(limit.rows(unit(id, role), unit(id, role) + 1), static_cast<double>(largest) / 2);
     }
+  }
+}
+
+void Fp8State::start_passes(Ops& ops, int64_t tokens) const {
+  ops.fill(history.rows(0, units_in_passes()), 0);
+  ops.fill(met_in_passes(), 0);
+  const double per_token = std::exp2(std::floor(std::log2(static_cast<double>(tokens))));
+  for (const ParamId id : params_) {
+    set_scale(ops, scale(id, Fp8Role::input), kFirstInputScale);
+    set_scale(ops, scale(id, Fp8Role::gradient), kFirstGradientScale * per_token);
+  }
 }
 
 }  // namespace hlat

@@ -1,7 +1,8 @@
 // What the FP8 products of a rank's linear layers scale with. Each layer has three operands, its input, its weight and the gradient of its
 // output, and each of them one scale for the whole model, whatever the layout: the largest value of a step over all micro-batches and ranks
 // goes into a history of steps, and the scale of the next step follows from that (Ops::fp8_scales).
-// A new run begins with declared scales, and those of weights are measured (model/fp8_weights.h).
+// A new run begins with declared scales, and those of weights are measured (model/fp8_weights.h). Where weights exist already, a first step
+// measures the others too before it is done (train/fp8_calibration.h).
 #pragma once
 
 #include <string_view>
@@ -29,14 +30,17 @@ class Fp8State {
   int64_t unit(ParamId id, Fp8Role role) const {
     return static_cast<int64_t>(role) * static_cast<int64_t>(params_.size()) + place_[static_cast<size_t>(id)];
   }
-  Tensor met_in_passes() const { return met.rows(0, 2 * static_cast<int64_t>(params_.size())); }
-  Tensor met_in_update() const { return met.rows(2 * static_cast<int64_t>(params_.size()), units()); }
+  int64_t units_in_passes() const { return 2 * static_cast<int64_t>(params_.size()); }  // inputs and gradients
+  Tensor met_in_passes() const { return met.rows(0, units_in_passes()); }
+  Tensor met_in_update() const { return met.rows(units_in_passes(), units()); }
 
   Tensor scale(ParamId id, Fp8Role role) const { return row(scales, id, role).viewed({kFp8Scale}); }
   Tensor seen(ParamId id, Fp8Role role) const { return row(met, id, role).viewed({kFp8Seen}); }
 
   // Before a new run: no history. tokens: of a step, whose losses are averaged, so gradients are of the order of 1 / tokens.
   void start(Ops& ops, int64_t tokens) const;
+  // The same of inputs and gradients alone; nothing else changes.
+  void start_passes(Ops& ops, int64_t tokens) const;
 
   Tensor scales;   // (units, kFp8Scale)
   Tensor history;  // (units, kFp8History)

@@ -72,6 +72,11 @@ void scalars(const StepMetrics& m, const Visit& visit) {
 // Calls number(name, value) and list(name, values) for all that is there, the losses by source aside.
 template <class Number, class List>
 void monitor_values(const Monitors& m, const Number& number, const List& list) {
+  const auto fp8 = [&] {
+    if (!m.fp8_saturated.empty()) list("fp8_saturated", m.fp8_saturated);
+    if (!m.fp8_lost.empty()) list("fp8_lost", m.fp8_lost);
+  };
+  if (m.grad_norm.empty()) return fp8();  // of a skipped step
   list("grad_norm", m.grad_norm);
   list("weight_norm", m.weight_norm);
   list("update_ratio", m.update_ratio);
@@ -83,8 +88,7 @@ void monitor_values(const Monitors& m, const Number& number, const List& list) {
   number("moment2_min", m.moment2_min);
   number("moment2_max", m.moment2_max);
   if (m.update_error) number("update_error", *m.update_error);
-  if (!m.fp8_saturated.empty()) list("fp8_saturated", m.fp8_saturated);
-  if (!m.fp8_lost.empty()) list("fp8_lost", m.fp8_lost);
+  fp8();
   list("position_loss", m.position_loss);
   number("repeated_rows", m.repeated_rows);
   number("repetition", m.repetition);

@@ -1,5 +1,6 @@
 // What a step measures of itself every monitor.every steps, besides its loss and norms: the object "monitors" of a line of metrics.jsonl.
-// The same on every layout, up to rounding. A list by part of the model has the embedding first, then the blocks, then the head.
+// The same on every layout, up to rounding. A list by part of the model has the embedding first, then the blocks, then the head. A step
+// that is skipped has the shares of FP8 alone.
 #pragma once
 
 #include <optional>

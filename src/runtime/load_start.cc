@@ -49,7 +49,7 @@ TrainState load(const StartPoint& start, PlacedModel& model, int threads, const 
                                        start.resumes() ? LoadWhat::training : LoadWhat::weights, threads);
   restore_fp8(scales, model.executor());
   if (start.resumes() && !scales && model.executor().params().precision().fp8)
-    say("the checkpoint has no scales of FP8: they begin anew", false);
+    say("the checkpoint has no scales of FP8: they are measured on the first batch", false);
   tell_loaded(start, result, now_s() - begin, say);
   return state;
 }

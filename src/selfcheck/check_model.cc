@@ -20,7 +20,7 @@ std::string model_faults_of(const FaultConfig& fault) {
 
 CheckModel::CheckModel(const Config& config, Backend& backend, Comm& world, int local_ranks, bool faults)
     : config_(config), assembly_(config_, backend, world, local_ranks), model_(assembly_.build()), train_(model_.executor()) {
-  train_.before_updates([this](int64_t, double, double) { return updates_; });
+  train_.before_updates([this](int64_t, double, double) { return updates_; }, true);
   rows_.emplace(make_rows());
   config_.fault = {.inject = faults ? model_faults_of(config.fault) : "", .every_s = 0, .kinds = "", .seed = config.fault.seed};
   if (config_.fault.inject.empty()) return;

@@ -46,7 +46,7 @@ DType type_of(Fp8Role role, const Precision& precision) { return role == Fp8Role
 std::string own_fp8(const Executor& executor) {
   const ParamStore& params = executor.params();
   const MeshCoord coord = executor.mesh().coord();
-  if (!params.precision().fp8 || coord.dp != 0 || coord.tp != 0) return {};
+  if (!params.precision().fp8 || executor.fp8().uncalibrated() || coord.dp != 0 || coord.tp != 0) return {};
   const Fp8State& state = params.fp8_state();
   Fp8Values values(state);
   executor.device().download(values.scales.data(), state.scales);
@@ -93,9 +93,9 @@ std::optional<Fp8Scales> saved_fp8(const CheckpointIndex& index, const Config& c
   return scales;
 }
 
-void restore_fp8(const std::optional<Fp8Scales>& scales, const Executor& executor) {
+void restore_fp8(const std::optional<Fp8Scales>& scales, Executor& executor) {
   const ParamStore& params = executor.params();
-  if (!params.precision().fp8 || !scales) return executor.weights_loaded(false);
+  if (!params.precision().fp8 || !scales) return executor.weights_loaded(Fp8Start::measured);
   const Fp8State& state = params.fp8_state();
   Fp8Values values(state);
   for (const ParamId id : state.params())
@@ -109,7 +109,7 @@ void restore_fp8(const std::optional<Fp8Scales>& scales, const Executor& executo
   state.start(executor.ops(), 1);  // limits; the rest follows
   executor.device().upload(state.scales, values.scales.data());
   executor.device().upload(state.history, values.history.data());
-  executor.weights_loaded(true);
+  executor.weights_loaded(Fp8Start::saved);
 }
 
 }  // namespace hlat

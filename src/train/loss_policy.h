@@ -6,8 +6,8 @@
 //   alarm            loss.on_alarm      continue: told; rollback, stop: the run ends. Found by rank 0 (alarm/alarms.h), after the update
 //   hlat train --skip                   skipped without being computed
 //
-// A skipped step leaves weights, moments and masters alone; step number, learning rate and data advance. Among the last 1000 steps a policy
-// skips no more than loss.skips; those that were asked for count, and are never refused.
+// A skipped step leaves weights, moments and masters alone; step number, learning rate and data advance, and scales of FP8 learn what it
+// met. Among the last 1000 steps a policy skips no more than loss.skips; those that were asked for count, and are never refused.
 #pragma once
 
 #include <cstdint>

@@ -193,6 +193,16 @@ Monitors StepMonitor::finish(const OptimScalars& s, double lr, int64_t step) {
   return monitors_of(n);
 }
 
+std::optional<Monitors> StepMonitor::finish_skipped() const {
+  if (!executor_.params().precision().fp8) return {};
+  const Fp8Counts own = fp8_counts(executor_);
+  std::vector<double> sums(own.begin(), own.end()), none;
+  combine_over(mesh_, sums, none);
+  Monitors m;
+  add_fp8(m, sums);
+  return m;
+}
+
 Monitors StepMonitor::monitors_of(const Numbers& n) const {
   Monitors m;
   for (int64_t p = 0; p < parts_; ++p) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "data/batch.h"
@@ -32,8 +33,10 @@ class StepMonitor {
   // Rows [first, first + batch.rows) of this rank's rows were read, and will be computed next.
   void loaded(int64_t step, int64_t first, const Batch& batch, const BatchSource& source);
   void end_passes();  // its micro-batches are on their way
-  // All is updated, with this learning rate; not of a step that is skipped. Collective.
+  // All is updated, with this learning rate. Collective.
   Monitors finish(const OptimScalars& s, double lr, int64_t step);
+  // In its place where the step is skipped: what FP8 could not hold, if there is FP8. Collective.
+  std::optional<Monitors> finish_skipped() const;
 
   Tensor change() const { return change_; }  // (U, kAdamwChange) f64, what updates write; undefined where nothing is ever measured
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/failure_word.h"
+#include "data/kept_rows.h"
 
 namespace hlat {
 
@@ -60,7 +61,7 @@ void TrainStep::load(const Action& a, BatchSource* source, StepResult& result) {
   if (source != nullptr) {
     const auto start = std::chrono::steady_clock::now();
     source->read(a.micro * batch_.rows, batch_);
-    if (faults_ != nullptr) faults_->rows(a.micro, batch_.seq_len, batch_.inputs, batch_.targets);
+    if (faults_ != nullptr && !calibrating_) faults_->rows(a.micro, batch_.seq_len, batch_.inputs, batch_.targets);
     result.data_wait_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (watched_ > 0) monitor_.loaded(watched_, a.micro * batch_.rows, batch_, *source);
   }
@@ -70,7 +71,7 @@ void TrainStep::load(const Action& a, BatchSource* source, StepResult& result) {
 // Micro-batches of a chunk come in order, so the first one begins its gradients and the last one completes them.
 GradientSums TrainStep::sums_of(const Action& a) {
   GradientSums sums{.accumulate = a.micro > 0};
-  if (a.micro + 1 == micros_) sums.group_done = [this](int group) { sync_.group_done(group); };
+  if (a.micro + 1 == micros_ && !calibrating_) sums.group_done = [this](int group) { sync_.group_done(group); };
   return sums;
 }
 
@@ -105,7 +106,21 @@ void TrainStep::run_schedule(BatchSource* source, StepResult& result) {
     forward_backward(a);
   }
   executor_.finish_sends();
-  ran_ = true;
+  ran_ = ran_ || !calibrating_;
+}
+
+// The first micro-batch of the step that follows begins its gradients.
+void TrainStep::calibrate(int64_t step, BatchSource* source, StepResult& result) {
+  Fp8Calibration calibration(executor_, step);
+  executor_.set_step(step);
+  calibrating_ = true;
+  watched_ = 0;
+  do {
+    calibration.begin_pass();
+    run_schedule(source, result);
+  } while (!calibration.end_pass());
+  calibrating_ = false;
+  result.calibrated = calibration.result();
 }
 
 // The micro-batches of a run with one rank as graphs of the device, recorded after a first step, in which ops may still choose their
@@ -137,6 +152,11 @@ bool TrainStep::run_graphs(BatchSource* source, StepResult& result) {
 StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool check) {
   HLAT_CHECK(source == nullptr || executor_.reads_batches(), "a source of batches on a rank that reads none");
   StepResult result;
+  std::optional<KeptRows> kept;
+  if (executor_.fp8().uncalibrated()) {
+    if (source != nullptr) source = &kept.emplace(*source);
+    calibrate(step, source, result);
+  }
   const CommTime before = comm_time();
   ops_.fill(executor_.loss_sum(), 0);
   optimizer_.begin_step(device_, scalars_, lr, step);
@@ -169,6 +189,9 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
     now(FlightAction::read_back);
     read_totals(step, result);
     if (watched_ > 0) result.monitors = monitor_.finish(scalars_, lr, step);
+  } else {
+    if (watched_ > 0) result.monitors = monitor_.finish_skipped();
+    if (!only_measures_ && std::isfinite(result.loss) && std::isfinite(result.grad_norm)) executor_.fp8().take_in(step);
   }
   if (result.checked) now(FlightAction::compare);
   if (result.checked) health_.check_weights(step);

@@ -11,6 +11,7 @@
 #include "health/light_check.h"
 #include "model/executor.h"
 #include "optim/adamw.h"
+#include "train/fp8_calibration.h"
 #include "train/grad_sync.h"
 #include "train/probe.h"
 #include "train/shared_weights.h"
@@ -23,11 +24,12 @@ struct StepResult {
   double grad_norm = 0;   // before clipping
   double param_norm = 0;  // after the update
   double data_wait_s = 0;
-  double comm_s = 0;                      // time of all communication of this rank
-  double comm_wait_s = 0;                 // the part of it that computation waited for
-  bool checked = false;                   // this rank and its peers compared what they hold, and it was equal
-  bool skipped = false;                   // the update was left out; param_norm is not known
-  std::optional<Monitors> monitors = {};  // where they are due; not of a step that is skipped
+  double comm_s = 0;                             // time of all communication of this rank
+  double comm_wait_s = 0;                        // the part of it that computation waited for
+  bool checked = false;                          // this rank and its peers compared what they hold, and it was equal
+  bool skipped = false;                          // the update was left out; param_norm is not known
+  std::optional<Monitors> monitors = {};         // where they are due; of a step that is skipped, what FP8 could not hold
+  std::optional<Fp8Calibrated> calibrated = {};  // before this step
 };
 
 class TrainStep {
@@ -43,9 +45,10 @@ class TrainStep {
   void on_update(std::function<void(int bucket)> before_update) { before_update_ = std::move(before_update); }
 
   // Asked on every rank before the update, with the loss and gradient norm of the step, which are the same on all: false leaves it out.
-  // Where it is set a step waits for the device once more. Empty: every step updates.
+  // Where it is set a step waits for the device once more. Empty: every step updates. A step that is left out tells the scales of FP8 what
+  // it met, unless it only measures.
   using Gate = std::function<bool(int64_t step, double loss, double grad_norm)>;
-  void before_updates(Gate gate) { gate_ = std::move(gate); }
+  void before_updates(Gate gate, bool only_measures = false) { gate_ = std::move(gate), only_measures_ = only_measures; }
 
   // A step that is not computed: its rows are read, and nothing else happens.
   void pass_over(BatchSource* source);
@@ -78,6 +81,7 @@ class TrainStep {
   void forward_backward(const Action& a);
   GradientSums sums_of(const Action& a);
   void run_schedule(BatchSource* source, StepResult& result);
+  void calibrate(int64_t step, BatchSource* source, StepResult& result);
   bool run_graphs(BatchSource* source, StepResult& result);
   void update(int64_t step);
   CommTime comm_time() const;
@@ -108,11 +112,13 @@ class TrainStep {
   Batch batch_;
   std::function<void(int)> before_update_;
   Gate gate_;
+  bool only_measures_ = false;  // where the gate leaves an update out
   FlightRecorder* flight_ = nullptr;
   StepTrace* trace_ = nullptr;
   fault::Injector* faults_ = nullptr;
-  bool ran_ = false;     // a whole schedule, op by op
-  int64_t watched_ = 0;  // the step under way, where it measures itself; else 0
+  bool ran_ = false;          // a step's schedule, op by op
+  bool calibrating_ = false;  // passes that are part of no step
+  int64_t watched_ = 0;       // the step under way, where it measures itself; else 0
   // Of a micro-batch: the first of a step, and one that adds to its gradients; then both as a step that measures itself has them.
   std::array<std::unique_ptr<Recording>, 4> graphs_;
   Tensor totals_;  // (3) f64: squared gradient norm, loss, squared weight norm

@@ -95,13 +95,14 @@ class Trainer {
     LossVerdict verdict;
     const StepResult r = run_step(step, lr, source ? &*source : nullptr, verdict);
     StepMetrics m = metrics(step, lr, r, seconds_between(begin, Clock::now()));
+    if (r.calibrated) tell_calibrated(*r.calibrated);
     m.skipped = r.skipped;
     m.computed = verdict.cause != LossCause::asked;
     if (setup_.flight != nullptr) setup_.flight->end_step(step, m.step_s, m.step_s - m.data_wait_s - m.comm_wait_s);
     if (m.computed && source && source->entropy())
       m.floor = sum_over(mesh_.along(Axis::dp), *source->entropy()) / static_cast<double>(step_.micros() * mesh_.shape().dp);
     m.monitors = r.monitors;
-    const bool probes = m.monitors && step_.probe().due(step);
+    const bool probes = m.monitors && !m.skipped && step_.probe().due(step);
     if (probes) probe(*m.monitors);
     const bool validates = validates_after(step);
     if (validates) validate(m);
@@ -318,6 +319,13 @@ class Trainer {
     if (setup_.folder != nullptr && m.val_loss && !std::isfinite(*m.val_loss))
       setup_.folder->log().warn("step {}: the loss of the held-out documents is {}", m.step, *m.val_loss);
     if (setup_.progress != nullptr) setup_.progress->step(m);
+  }
+
+  void tell_calibrated(const Fp8Calibrated& c) {
+    std::string words = fmt::format("FP8: scales measured on the first batch in {} passes", c.passes);
+    if (c.saturated > 0) words += fmt::format("; {:.0f} values of the last one still saturated", c.saturated);
+    if (setup_.folder != nullptr) setup_.folder->log().info("{}", words);
+    if (setup_.progress != nullptr) setup_.progress->say(words);
   }
 
   // What a device holds outside the plan is logged, not planned: its context, handles and code of libraries.

@@ -157,6 +157,14 @@ const Planted kPlanted[] = {
                             o.fp8_saturated = {0, 0.02, 0}, o.fp8_lost = {0, 0, 0};
                           }); },
      "2% of the gradients"},
+    {"fp8_saturates_in_skipped_steps", AlarmRule::fp8_range, 200, 30,
+     [](StepMetrics& m) {
+       m.skipped = true;
+       if (!m.monitors) return;
+       m.monitors.emplace();
+       m.monitors->fp8_saturated = {0.3, 0, 0}, m.monitors->fp8_lost = {0, 0, 0};
+     },
+     "of the inputs"},
     {"fp8_loses", AlarmRule::fp8_range, 200, 30,
      [](StepMetrics& m) { monitored(m, [](Monitors& o) {
                             o.fp8_saturated = {0, 0, 0}, o.fp8_lost = {0.75, 0.1, 0};

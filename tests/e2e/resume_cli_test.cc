@@ -62,6 +62,29 @@ TEST_F(Resume, OtherPrecisionAndMicroBatchGoOn) {
   EXPECT_EQ(losses("run").size(), 8u);
 }
 
+// Also where the first step is passed over and saved: in parts it is the run.
+TEST_F(Resume, ScalesOfFp8AreMeasuredWhereThereAreNone) {
+  ASSERT_EQ(train("run", {"train.steps=4", "train.precision=mixed"}).exit_code, 0);
+  const std::vector<std::string> fp8 = {"checkpoint.resume_from=" + step("run", 4), "train.precision=fp8", "monitor.every=1", "--skip",
+                                        "5"};
+  train_in_parts("whole", fp8, {8});
+  train_in_parts("parts", fp8, {5, 8});
+  EXPECT_EQ(content(step("parts", 8)), content(step("whole", 8)));
+  for (const char* run : {"whole", "parts"}) {
+    const std::string log = slurp(dir_.path(run) + "/log.txt");
+    EXPECT_NE(log.find("FP8: scales measured on the first batch in "), std::string::npos) << log;
+    std::ifstream in(dir_.path(run) + "/metrics.jsonl");
+    for (std::string line; std::getline(in, line);)
+      if (const json m = json::parse(line); m["step"] == 6) {
+        EXPECT_EQ(m["monitors"]["fp8_saturated"], json::parse("[0.0, 0.0, 0.0]"));
+      }
+  }
+  EXPECT_EQ(train("new", {"train.steps=2", "train.precision=fp8", "checkpoint.init_from=" + step("run", 4)}).exit_code, 0);
+  EXPECT_NE(slurp(dir_.path("new/log.txt")).find("FP8: scales measured on the first batch in "), std::string::npos);
+  EXPECT_EQ(train("fresh", {"train.steps=2", "train.precision=fp8"}).exit_code, 0);
+  EXPECT_EQ(slurp(dir_.path("fresh/log.txt")).find("FP8: scales measured"), std::string::npos) << "those of a new run are declared";
+}
+
 TEST_F(Resume, ContradictionsAreNamedKeyByKey) {
   ASSERT_EQ(train("run", {"train.steps=4", "optim.schedule_steps=auto"}).exit_code, 0);
   const RunResult wrong = train("run", {"optim.schedule_steps=auto", "train.global_batch=8", "model.layers=3", "optim.lr=1e-3"});

@@ -206,6 +206,17 @@ Monitors sample_monitors() {
   return m;
 }
 
+TEST(Metrics, ASkippedStepHasWhatFp8CouldNotHold) {
+  const TempFolder folder;
+  const fs::path file = folder.path / "metrics.jsonl";
+  StepMetrics m = sample(10);
+  m.skipped = true;
+  m.monitors.emplace();
+  m.monitors->fp8_saturated = {0.25, 0, 0}, m.monitors->fp8_lost = {0, 0.5, 0};
+  MetricsWriter(file).write(m);
+  EXPECT_EQ(read_lines(file)[0]["monitors"], nlohmann::json::parse(R"({"fp8_saturated": [0.25, 0, 0], "fp8_lost": [0, 0.5, 0]})"));
+}
+
 TEST(Metrics, MonitorsAreAnObjectOfTheirStep) {
   const TempFolder folder;
   const fs::path file = folder.path / "metrics.jsonl";

@@ -74,7 +74,7 @@ class Rank {
         model_(assembly_.build()),
         step_(model_.executor()) {}
 
-  const Executor& executor() { return model_.executor(); }
+  Executor& executor() { return model_.executor(); }
   const ParamStore& params() { return executor().params(); }
   const Mesh& mesh() const { return model_.mesh(); }
   Device& device() { return backend_.device(); }

@@ -131,7 +131,9 @@ TEST_P(EqualitiesOn, MicroBatchesAddUpToTheSameStep) {
 }
 
 TEST_P(EqualitiesOn, NoInformationLeaksFromLaterTokens) {
-  for (const PrecisionChoice& precision : {PrecisionChoice{PrecisionKind::fp32}, PrecisionChoice{PrecisionKind::mixed}, hlat_7b_row()}) {
+  std::vector<PrecisionChoice> rows = fp8_rows();
+  rows.insert(rows.end(), {{PrecisionKind::fp32}, {PrecisionKind::mixed}, hlat_7b_row()});
+  for (const PrecisionChoice& precision : rows) {
     const Config c = with(precision, {});
     RealRun run(c, GetParam());
     const int64_t seq = c.train.seq_len;
@@ -181,6 +183,47 @@ TEST_P(StepOn, StopsBeforeTheUpdateWhenAGradientIsNotFinite) {
     EXPECT_NE(std::string(e.what()).find("layers."), std::string::npos) << e.what();
   }
   EXPECT_TRUE(run.weight_bytes() == weights) << "the optimizer ran on a bad gradient";
+}
+
+// All that an update changes: weights and their transposes, masters, moments, scales and their history.
+std::vector<std::byte> state_of(RealRun& run) {
+  const ParamStore& params = run.executor().params();
+  std::vector<std::byte> all;
+  const auto add = [&](const Tensor& t) {
+    if (!t.defined()) return;
+    all.resize(all.size() + t.bytes());
+    run.device().download(all.data() + all.size() - t.bytes(), t);
+  };
+  for (const Bucket& b : params.buckets())
+    for (const Tensor& t : {b.weight, b.transposed, b.master, b.m, b.v}) add(t);
+  add(params.fp8_state().scales);
+  add(params.fp8_state().history);
+  return all;
+}
+
+TEST_P(StepOn, AGradientThatIsNotFiniteChangesNothingOfFp8) {
+  for (const PrecisionChoice& precision : fp8_rows())
+    for (const bool gated : {false, true}) {
+      RealRun run(with(precision, {}), GetParam());
+      run.step(1);
+      const ParamStore& params = run.executor().params();
+      for (ParamId id = 0; id < params.size(); ++id)
+        if (params.spec(id).name == "layers.1.norm2") {
+          const uint16_t nan = 0x7fc0;
+          Tensor first = params.weight(id);
+          ASSERT_EQ(first.dtype, DType::bf16);
+          first.shape = {1};
+          run.device().upload(first, &nan);
+        }
+      const std::vector<std::byte> before = state_of(run);
+      if (gated) {
+        run.train().before_updates([](int64_t, double, double) { return false; });
+        EXPECT_TRUE(run.step(2).skipped);
+      } else {
+        EXPECT_THROW(run.step(2), NumericalError);
+      }
+      EXPECT_TRUE(state_of(run) == before) << precision.words() << (gated ? " skipped" : "");
+    }
 }
 
 TEST_P(StepOn, TrainingLowersTheLossInEveryPrecision) {

@@ -86,6 +86,20 @@ TEST(Fp8Record, WithoutAllLayersScalesBeginAnew) {
   EXPECT_EQ(scales(to, Fp8Role::input), scales(fresh, Fp8Role::input));
 }
 
+// Until a step has measured them they are not saved: a resume then measures them too.
+TEST(Fp8Record, ScalesThatAreYetToBeMeasuredAreNotSaved) {
+  RealRun to(fp8_config());
+  EXPECT_NE(own_fp8(to.executor()), "") << "a new run's are declared";
+  restored(CheckpointIndex{}, to);
+  EXPECT_EQ(own_fp8(to.executor()), "");
+  RandomRows rows(fp8_config());
+  to.train().pass_over(&rows);
+  EXPECT_EQ(own_fp8(to.executor()), "");
+  EXPECT_TRUE(to.step(1).calibrated);
+  EXPECT_NE(own_fp8(to.executor()), "");
+  EXPECT_FALSE(to.step(2).calibrated);
+}
+
 TEST(Fp8Record, WhatCannotBeReadIsRefused) {
   Trained from;
   CheckpointIndex newer = index_of(from.run(), kFp8Version + 1), broken = index_of(from.run());
