@@ -13,6 +13,7 @@
 #include "cli/print.h"
 #include "cli/version.h"
 #include "record/progress.h"
+#include "report/live_report.h"
 #include "report/page.h"
 #include "report/report_data.h"
 #include "report/runs_table.h"
@@ -47,52 +48,8 @@ int serve_port(ReportArgs& args) {
   return std::stoi(word);
 }
 
-// When a run's files were last written to, and how long they are: what they hold changes with it.
-std::string state_of_files(const std::vector<fs::path>& folders) {
-  std::string text;
-  std::error_code none;
-  for (const fs::path& folder : folders)
-    for (const char* name : {"metrics.jsonl", "events.jsonl", "eval.jsonl", "plan.json", "ledger.json", "run.lock"})
-      text +=
-          fmt::format("{}-{:.3f} ", fs::exists(folder / name, none) ? fs::file_size(folder / name, none) : 0, written_at(folder / name));
-  return fmt::format("{:016x}", std::hash<std::string>{}(text));
-}
-
-ReportJson data_of(const std::vector<fs::path>& folders, bool served) {
-  return report_data(read_report_runs(folders, served), {.version = version(), .made_at = wall_time(), .refresh_s = served ? kRefresh : 0});
-}
-
-// Reads the runs again where something asks for them and their files have changed.
-class LiveReport {
- public:
-  explicit LiveReport(std::vector<fs::path> folders) : folders_(std::move(folders)) {}
-
-  Served answer(const std::string& path) {
-    if (path == "/" || path == "/index.html") return {.body = page_html(data())};
-    const std::string kData = "/data.json", kSince = kData + "?since=";
-    if (path != kData && !path.starts_with(kSince)) return {.status = 404, .type = "text/plain; charset=utf-8", .body = "not found\n"};
-    if (path == kSince + state_of_files(folders_)) return {.status = 204};
-    return {.type = "application/json", .body = json_text(data())};
-  }
-
- private:
-  const ReportJson& data() {
-    const std::string state = state_of_files(folders_);
-    if (state != state_) {
-      data_ = data_of(folders_, true);
-      data_["state"] = state;
-      state_ = state;
-    }
-    return data_;
-  }
-
-  std::vector<fs::path> folders_;
-  std::string state_;
-  ReportJson data_;
-};
-
-void serve_report(const std::vector<fs::path>& folders, int port) {
-  LiveReport live(folders);
+void serve_report(const std::vector<std::string>& runs, int port) {
+  LiveReport live(runs, version(), kRefresh);
   static_cast<void>(live.answer("/"));  // what cannot be shown is told before anybody asks
   LocalServer server(port);
   const EndSignals signals([](const EndSignals::Signal& signal) {
@@ -128,8 +85,8 @@ void run_report(ReportArgs args) {
   if (serves && (!args.out.empty() || args.text || args.json))
     throw UsageError("--serve goes alone: it has no use for --out, --text and --json");
   if (args.text && args.json) throw UsageError("--text and --json: one of them");
+  if (serves) return serve_report(args.runs, port);
   const std::vector<fs::path> folders = report_folders(args.runs);
-  if (serves) return serve_report(folders, port);
   if (!args.out.empty()) check_page_path(args.out);
   const std::vector<ReportRun> runs = read_report_runs(folders);
   tell_left_out(folders, runs);
@@ -152,7 +109,7 @@ void add_report_command(CLI::App& app) {
   command->add_option("--out", args->out, "write one HTML file that needs no network")->type_name("FILE");
   args->serve_option = command
                            ->add_option("--serve", args->serve,
-                                        fmt::format("show it on http://127.0.0.1:PORT ({}), renewed while a run goes on", kServePort))
+                                        fmt::format("show it on http://127.0.0.1:PORT ({}), renewed while a run continues", kServePort))
                            ->expected(0, 1)
                            ->allow_extra_args(false)
                            ->type_name("[PORT]");

@@ -1,4 +1,4 @@
-// hlat study: runs the grid of a study file, goes on where it was left, and makes a table and curves of what came of it.
+// hlat study: runs the grid of a study file, resumes where it was left, and makes a table and curves of what came of it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -9,7 +9,9 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json_text.h"
@@ -20,6 +22,8 @@
 #include "cli/exit_code.h"
 #include "cli/print.h"
 #include "cli/study_process.h"
+#include "config/nearest.h"
+#include "config/nearest_file.h"
 #include "record/progress.h"
 #include "study/result_table.h"
 #include "study/runner.h"
@@ -68,14 +72,37 @@ void list_study(const Study& study, const std::vector<PlannedRun>& runs, bool js
     print_out(table_text(rows, "llrrl"));
 }
 
-void tell_results(const StudyArgs& args, const Study& study, const std::vector<PlannedRun>& runs) {
-  const StudyResults results = read_results(study, runs);
+// The files have all runs; printed are those that were asked for.
+void tell_results(const StudyArgs& args, const Study& study, const std::vector<PlannedRun>& all, const std::vector<PlannedRun>& shown) {
+  StudyResults results = read_results(study, all);
   write_results(args.out, results, study.collect);
+  if (shown.size() < all.size()) results = read_results(study, shown);
   print_out(args.json ? json_text(results_json(results), 2) + "\n" : results_table(results, study.collect));
   for (const RunFigures& run : results.runs)
     if (!run.standing.changes.empty())
       print_err(fmt::format("hlat study: {} is of another config than the study's ({})\n", run.name, run.standing.changes.front().str()));
   print_err(fmt::format("results.json, results.md, loss.svg and grad_norm.svg are in {}\n", args.out));
+}
+
+// Of the folder beside a path that the path may have meant.
+std::string folder_hint(const std::filesystem::path& given) {
+  namespace fs = std::filesystem;
+  const fs::path path = given.has_filename() ? given : given.parent_path(), parent = path.has_parent_path() ? path.parent_path() : ".";
+  std::error_code failed;
+  if (!fs::is_directory(parent, failed)) return file_hint(path.string());  // which folder of the path there is not
+  std::vector<std::string> names;
+  for (fs::directory_iterator entry(parent, failed), end; !failed && entry != end; entry.increment(failed))
+    if (std::error_code gone; entry->is_directory(gone)) names.push_back(entry->path().filename().string());
+  const std::string word = path.filename().string();
+  const std::string_view near = nearest(word, std::vector<std::string_view>(names.begin(), names.end()));
+  return near.empty() ? "" : fmt::format("; did you mean {}?", (parent / near).lexically_normal().string());
+}
+
+void check_results_folder(const std::string& out) {
+  std::error_code none;
+  if (std::filesystem::is_directory(out, none)) return;
+  if (std::filesystem::exists(out, none)) fail<UsageError>("--table: {} is a file, not the folder of a study", out);
+  fail<UsageError>("--table: there is no folder {}, so no run of this study was started there{}", out, folder_hint(out));
 }
 
 StudyEnd run_all(const StudyArgs& args, const Study& study, const std::vector<PlannedRun>& runs) {
@@ -106,10 +133,12 @@ void run_study_command(StudyArgs args) {
   const std::vector<PlannedRun> all = plan_runs(study, args.set, args.out);
   const std::vector<PlannedRun> runs = chosen_runs(study, all, args.only);
   if (args.list) return list_study(study, runs, args.json);
-  StudyEnd end;
-  if (!args.table) end = run_all(args, study, runs);
-  tell_results(args, study, args.table ? runs : all);
-  if (args.table) return;
+  if (args.table) {
+    check_results_folder(args.out);
+    return tell_results(args, study, all, runs);
+  }
+  const StudyEnd end = run_all(args, study, runs);
+  tell_results(args, study, all, all);
   print_err(fmt::format("hlat study: {}\n", end.words()));
   if (end.signal != 0) throw CLI::RuntimeError(exit_code_of_signal(end.signal, true));
   if (end.failed > 0) throw CLI::RuntimeError(kFault);
@@ -137,12 +166,12 @@ void add_study_command(CLI::App& app) {
   command->add_option("--limit", args->limit_s, "seconds after which no further run is started")
       ->check(within(0.0, 1e9))
       ->type_name("SECONDS");
-  command->add_option("--stop", args->stop_s, "seconds after which runs save and end; the same command goes on")
+  command->add_option("--stop", args->stop_s, "seconds after which runs save and end; the same command resumes them")
       ->check(within(0.0, 1e9))
       ->type_name("SECONDS");
   command->add_flag("--list", args->list, "show the runs and how they stand; start nothing");
   command->add_flag("--table", args->table, "only make the table and curves of what there is");
-  command->add_flag("--fresh", args->fresh, "runs whose folder has another config are set aside and started anew");
+  command->add_flag("--fresh", args->fresh, "runs whose folder has another config are set aside and started again");
   command->add_flag("--json", args->json, "print the results, or the list, as one JSON object");
   show_example(*command, "hlat study studies/nano.yaml");
   command->callback([args] { run_study_command(*args); });

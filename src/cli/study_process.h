@@ -7,7 +7,8 @@
 
 namespace hlat {
 
-// Writes the run's config into its folder and starts it; it ends with this process. fresh: what the folder has is set aside.
+// Writes the run's config into its folder and starts it; it ends with this process. fresh: what the folder has is set aside. Error: it
+// cannot be started.
 std::unique_ptr<RunProcess> start_run_process(const PlannedRun& run, bool fresh);
 
 }  // namespace hlat

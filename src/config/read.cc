@@ -1,7 +1,6 @@
 #include "config/read.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
@@ -17,6 +16,7 @@
 #include "config/fields.h"
 #include "config/nearest_file.h"
 #include "config/unknown_name.h"
+#include "config/yaml_entry.h"
 
 namespace hlat {
 namespace {
@@ -38,12 +38,6 @@ std::string slurp(const std::string& path, std::string& text) {
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
   if (std::ferror(file.get())) return why_not_read(path, errno);
   return text.size() > kMaxBytes ? "larger than 1 MiB, not a config" : "";
-}
-
-std::string kind_of(const YAML::Node& node) {
-  if (node.IsSequence()) return "(a list)";
-  if (node.IsMap()) return "(a map)";
-  return "(nothing)";
 }
 
 // Where a second document starts, if one does. YAML::Load would ignore it, and YAML::LoadAll never returns when the text
@@ -107,7 +101,7 @@ class YamlReader {
     if (!known) return problem(at.Mark(), fmt::format("{}: {}", section, unknown_section(section)));
     if (content.IsNull()) return;  // all its keys are commented out
     if (!content.IsMap()) {
-      const std::string given = content.IsScalar() ? content.Scalar() : kind_of(content);
+      const std::string given = content.IsScalar() ? content.Scalar() : kind_words(content);
       return problem(at.Mark(), fmt::format("{} = {}: must be a section of `key: value` lines", section, given));
     }
     std::map<std::string, int> seen;
@@ -142,7 +136,7 @@ class YamlReader {
     for (size_t i = 0; i < list.size(); ++i) {
       const std::string item = fmt::format("{}[{}]", name, i);
       if (!list[i].IsMap()) {
-        const std::string given = list[i].IsScalar() ? list[i].Scalar() : kind_of(list[i]);
+        const std::string given = list[i].IsScalar() ? list[i].Scalar() : kind_words(list[i]);
         problem(list[i].Mark(), fmt::format("{}.{} = {}: must be a map of `key: value` pairs", section, item, given));
         continue;
       }
@@ -155,39 +149,11 @@ class YamlReader {
     }
   }
 
-  static Entry::Kind entry_kind(const YAML::Node& node) {
-    if (node.IsScalar()) return Entry::Kind::scalar;
-    if (node.IsMap()) return Entry::Kind::map;
-    return node.IsSequence() ? Entry::Kind::list : Entry::Kind::nothing;
-  }
-
-  static std::string map_text(const YAML::Node& node) {
-    std::vector<std::string> pairs;
-    for (const auto& item : node) {
-      const auto text = [](const YAML::Node& n) { return n.IsScalar() ? n.Scalar() : kind_of(n); };
-      pairs.push_back(fmt::format("{}: {}", text(item.first), text(item.second)));
-    }
-    return fmt::format("{{{}}}", fmt::join(pairs, ", "));
-  }
-
-  // Items that are more than a word are quoted: ["8,16"] has one item, which is no number.
-  static std::string entry_text(const YAML::Node& node) {
-    if (node.IsScalar()) return node.Scalar();
-    if (node.IsMap()) return map_text(node);
-    if (!node.IsSequence()) return kind_of(node);
-    std::vector<std::string> items;
-    for (const YAML::Node& item : node) {
-      const bool word = item.IsScalar() && item.Scalar().find_first_of(", []") == std::string::npos && !item.Scalar().empty();
-      items.push_back(item.IsScalar() ? word ? item.Scalar() : fmt::format("\"{}\"", item.Scalar()) : kind_of(item));
-    }
-    return fmt::format("[{}]", fmt::join(items, ", "));
-  }
-
   // Whether `key` is a word seen for the first time; reports it otherwise.
   bool first_time(const YAML::Node& key, std::string_view what, const std::string& prefix, std::map<std::string, int>& seen,
                   std::string& name) {
     if (!key.IsScalar()) {
-      problem(key.Mark(), fmt::format("{}{}: is not the name of a {}", prefix, kind_of(key), what));
+      problem(key.Mark(), fmt::format("{}{}: is not the name of a {}", prefix, kind_words(key), what));
       return false;
     }
     name = key.Scalar();

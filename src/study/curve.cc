@@ -121,8 +121,11 @@ std::optional<size_t> divergence(std::span<const double> losses, std::span<const
 RunCurve read_curve(const std::filesystem::path& metrics) {
   const RunCurves all = read_curves(metrics);
   RunCurve out;
-  out.step = all.curve("grad_norm").step;  // a step that was skipped unseen has none
-  for (size_t i = 0, k = 0; k < out.step.size(); ++i)
+  const Curve& norms = all.curve("grad_norm");  // a step that was skipped unseen has none
+  const std::vector<double> skipped = all.curve("skipped").values_at(norms.step);
+  for (size_t i = 0; i < norms.size(); ++i)
+    if (!(skipped[i] > 0)) out.step.push_back(norms.step[i]);
+  for (size_t i = 0, k = 0; i < all.step.size() && k < out.step.size(); ++i)
     if (all.step[i] == out.step[k]) out.tokens.push_back(all.tokens[i]), ++k;
   const auto values = [&](const char* key) { return all.curve(key).values_at(out.step); };
   out.loss = values("loss"), out.grad_norm = values("grad_norm");

@@ -31,7 +31,7 @@ Growth growth_of(std::span<const double> values);  // NaN: less than 20 values
 std::optional<size_t> divergence(std::span<const double> losses, std::span<const double> norms);
 
 struct RunCurve {
-  // By computed step, in order; a value that is not finite is NaN.
+  // By step that was not skipped, in order; a value that is not finite is NaN.
   std::vector<int64_t> step, tokens;
   std::vector<double> loss, grad_norm;
   std::vector<double> tokens_per_s, step_s, comm_s, comm_wait_s;
@@ -41,7 +41,8 @@ struct RunCurve {
   std::optional<double> val_loss = {};  // the latest
 };
 
-// Of metrics.jsonl (record/run_curves.h), the steps that were computed. No file: an empty curve.
+// Of metrics.jsonl (record/run_curves.h), the steps that changed the weights: of one that was skipped, unseen or for its loss, the loss and
+// norm say nothing of the run. No file: an empty curve.
 RunCurve read_curve(const std::filesystem::path& metrics);
 
 }  // namespace hlat

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/error.h"
 #include "record/run_curves.h"
 #include "record/run_overview.h"
 
@@ -79,7 +80,8 @@ std::map<std::string, int64_t> alarms_of(const RunOverview& seen) {
   return count;
 }
 
-RunFigures read_run_result(const PlannedRun& planned) {
+// A folder that cannot be read keeps nobody from the results of the others.
+RunFigures read_run_result(const PlannedRun& planned) try {
   const std::filesystem::path folder = planned.config.run.dir;
   RunFigures run{.name = planned.run.name, .row = planned.run.row, .standing = standing_of(planned), .steps = planned.config.train.steps};
   run.curve = read_curve(folder / "metrics.jsonl");
@@ -92,6 +94,11 @@ RunFigures read_run_result(const PlannedRun& planned) {
   for (const char* key : {"planned_bytes", "device_bytes", "resident_bytes"})
     if (summary.contains(key) && summary[key].is_number() && summary[key] > 0) put_figure(run, key, summary[key].get<double>());
   return run;
+} catch (const FaultError& e) {
+  return {.name = planned.run.name,
+          .row = planned.run.row,
+          .standing = {.standing = Standing::cut_off, .reason = e.what()},
+          .steps = planned.config.train.steps};
 }
 
 // Losses of two runs at the same steps: what the batches do to both cancels.

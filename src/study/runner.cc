@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "record/events.h"
+#include "record/folder_lease.h"
 #include "record/metrics_tail.h"
 
 namespace hlat {
@@ -18,11 +20,28 @@ namespace {
 
 struct LiveRun {
   const PlannedRun* plan = nullptr;
+  size_t ends_before = 0;  // in its folder, of earlier processes
   std::unique_ptr<RunProcess> process;
   double started = 0;
   int64_t first_step = -1;  // that was seen of this process
   double first_at = 0;
+  double looked_at = 0;               // for its end
+  double free_since = -1;             // its end is recorded and nobody holds its folder; below 0: not so
+  std::optional<int> exit_code = {};  // that is recorded, where the process was ended after that
+  std::filesystem::path folder() const { return plan->config.run.dir; }
 };
+
+size_t count_ends(const std::vector<RunEvent>& events) {
+  return static_cast<size_t>(std::count_if(events.begin(), events.end(), [](const RunEvent& e) { return e.kind == "end"; }));
+}
+
+// The exit code of a process that has recorded its end; none: it has not.
+std::optional<int> recorded_end(const LiveRun& live) {
+  const std::vector<RunEvent> events = read_events(live.folder()).events;
+  const auto last = std::find_if(events.rbegin(), events.rend(), [](const RunEvent& e) { return e.kind == "start" || e.kind == "end"; });
+  if (last == events.rend() || last->kind != "end" || count_ends(events) <= live.ends_before) return {};
+  return last->exit_code;
+}
 
 class StudyRunner {
  public:
@@ -57,6 +76,9 @@ class StudyRunner {
 
  private:
   static constexpr double kPatience = 120;  // seconds
+  static constexpr double kEndLook = 1;     // between looks for an end
+  static constexpr double kEndSettle = 2;   // from a recorded end to that of the process
+  static constexpr int kFirstSignal = 6;    // cli/exit_code.h: errors have smaller codes
 
   struct Waiting {
     const PlannedRun* plan;
@@ -64,7 +86,7 @@ class StudyRunner {
     bool elsewhere;  // another process worked on it
   };
 
-  // What is there already counts; what contradicts the study is refused or started anew.
+  // What is there already counts; what contradicts the study is refused or started again.
   void sort_runs() {
     std::vector<std::string> problems;
     for (const PlannedRun& run : runs_) {
@@ -83,7 +105,7 @@ class StudyRunner {
     }
     if (problems.empty()) return;
     throw UsageError(
-        fmt::format("{}\n--fresh sets such runs aside, in their folder previous_N, and starts them anew; --out chooses another folder",
+        fmt::format("{}\n--fresh sets such runs aside, in their folder previous_N, and starts them again; --out chooses another folder",
                     fmt::join(problems, "\n")));
   }
 
@@ -101,16 +123,24 @@ class StudyRunner {
     return false;
   }
 
-  // Of a run that another process worked on: whether it is to be started now. That of a study that was killed ends soon after it.
+  // Of a run that another process worked on: whether it is to be started now. That of a study that was killed ends soon after it. A file
+  // that is being cut cannot be read for a moment.
   bool is_free(const Waiting& next) {
-    const RunStanding found = standing_of(*next.plan);
-    if (found.standing == Standing::running && world_.now() - begin_ < kPatience) {
+    RunStanding found;
+    std::string held;
+    try {
+      found = standing_of(*next.plan);
+      if (found.standing == Standing::running) held = fmt::format("another process works on {}", next.plan->config.run.dir);
+    } catch (const FaultError& e) {
+      held = e.what();
+    }
+    if (!held.empty() && world_.now() - begin_ < kPatience) {
       queue_.push_back(next);
       return false;
     }
-    if (found.standing == Standing::running) {
+    if (!held.empty()) {
       ++end_.failed;
-      world_.say(fmt::format("{}: another process works on {}", next.plan->run.name, next.plan->config.run.dir));
+      world_.say(fmt::format("{}: {}", next.plan->run.name, held));
       return false;
     }
     if (!is_result(found.standing) || next.fresh) return true;
@@ -118,31 +148,63 @@ class StudyRunner {
     return false;
   }
 
-  void start(const PlannedRun& run, bool fresh) {
-    const int64_t step = last_recorded_step(std::filesystem::path(run.config.run.dir) / "metrics.jsonl").value_or(0);
-    const bool goes_on = step > 0 && !fresh;
-    live_.push_back({.plan = &run, .process = world_.start(run, fresh), .started = world_.now()});
-    world_.say(fmt::format("{} {}{}", run.run.name, goes_on ? fmt::format("goes on, step {} was recorded", step) : "starts",
+  // One that cannot be started has failed; the others know nothing of it.
+  void start(const PlannedRun& run, bool fresh) try {
+    const std::filesystem::path folder = run.config.run.dir;
+    const int64_t step = last_recorded_step(folder / "metrics.jsonl").value_or(0);
+    const size_t ends_before = count_ends(read_events(folder).events);
+    live_.push_back({.plan = &run, .ends_before = ends_before, .process = world_.start(run, fresh), .started = world_.now()});
+    const bool resumes = step > 0 && !fresh;
+    world_.say(fmt::format("{} {}{}", run.run.name, resumes ? fmt::format("resumes, step {} was recorded", step) : "starts",
                            run.ranks > 1 ? fmt::format(" on {} ranks", run.ranks) : ""));
+  } catch (const Error& e) {
+    ++end_.failed;
+    world_.say(fmt::format("{} cannot be started: {}", run.run.name, e.what()));
   }
 
   void look_at_all(bool asked) {
     for (auto live = live_.begin(); live != live_.end();) {
-      if (live->process->running()) {
+      if (!is_over(*live)) {
         ++live;
         continue;
       }
-      finish(*live, asked);
+      try {
+        finish(*live, asked);
+      } catch (const FaultError& e) {
+        ++end_.failed;
+        world_.say(fmt::format("{} has ended, and what it recorded cannot be read: {}", live->plan->run.name, e.what()));
+      }
       live = live_.erase(live);
     }
   }
 
-  void finish(const LiveRun& live, bool asked) {
+  // Where ranks end with an error or by a signal, mpirun waits twice checkpoint.grace_s although none is left. So a run is over when its
+  // folder has its end and nobody holds it any more. After an error the other ranks have nothing left to do; after a signal one may still
+  // be ending a save.
+  bool is_over(LiveRun& live) {
+    if (!live.process->running()) return true;
+    if (world_.now() - live.looked_at < kEndLook) return false;
+    live.looked_at = world_.now();
+    const std::optional<int> code = recorded_end(live);
+    if (!code || FolderLease::is_held(live.folder())) {
+      live.free_since = -1;
+      return false;
+    }
+    if (live.free_since < 0) live.free_since = world_.now();
+    if (world_.now() - live.free_since < kEndSettle) return false;
+    const bool by_error = *code > 0 && *code < kFirstSignal;
+    if (!by_error && !live.process->only_starter()) return false;
+    live.process->end();
+    live.exit_code = code;
+    return true;
+  }
+
+  void finish(LiveRun& live, bool asked) {
     const RunStanding found = standing_of(*live.plan);
     const std::string name = live.plan->run.name, took = format_duration(world_.now() - live.started);
     if (found.standing == Standing::finished) {
+      const auto last = last_recorded(live.folder() / "metrics.jsonl");
       ++end_.finished;
-      const auto last = last_recorded(std::filesystem::path(live.plan->config.run.dir) / "metrics.jsonl");
       const std::string loss = last && last->loss ? fmt::format(", loss {:.4f} at step {}", *last->loss, last->step) : "";
       world_.say(fmt::format("{} finished{}, in {}", name, loss, took));
     } else if (found.standing == Standing::numbers) {
@@ -150,12 +212,12 @@ class StudyRunner {
       world_.say(fmt::format("{} ended after step {}: {}", name, found.step, found.reason));
     } else if (asked) {
       ++end_.left;
-      world_.say(fmt::format("{} ended, step {} is recorded; the same command goes on with it", name, found.step));
+      world_.say(fmt::format("{} ended, step {} is recorded; the same command resumes it", name, found.step));
     } else {
       ++end_.failed;
-      world_.say(fmt::format("{} failed with exit code {} after {}; the last lines of {}/{}:\n{}", name, live.process->status(), took,
-                             live.plan->config.run.dir, kRunOutput,
-                             last_lines(std::filesystem::path(live.plan->config.run.dir) / kRunOutput, 12)));
+      world_.say(fmt::format("{} failed with exit code {} after {}; the last lines of {}/{}:\n{}", name,
+                             live.exit_code ? *live.exit_code : live.process->status(), took, live.plan->config.run.dir, kRunOutput,
+                             last_lines(live.folder() / kRunOutput, 12)));
     }
   }
 
@@ -168,9 +230,9 @@ class StudyRunner {
                                    end_.failed > 0 ? fmt::format(", {} failed", end_.failed) : "", format_duration(world_.now() - begin_)));
   }
 
-  // A run that goes on cuts the file, and may do so while it is read.
+  // A run that resumes cuts the file, and may do so while it is read.
   static std::optional<LastStep> seen_of(const LiveRun& live) try {
-    return last_recorded(std::filesystem::path(live.plan->config.run.dir) / "metrics.jsonl");
+    return last_recorded(live.folder() / "metrics.jsonl");
   } catch (const FaultError&) {
     return {};
   }
@@ -204,7 +266,7 @@ std::string StudyEnd::words() const {
   std::string text = fmt::format("{} run{} finished", finished, finished == 1 ? "" : "s");
   if (numbers > 0) text += fmt::format(", {} ended because numbers went wrong", numbers);
   if (failed > 0) text += fmt::format(", {} failed", failed);
-  if (left > 0) text += fmt::format(", {} left: the same command goes on", left);
+  if (left > 0) text += fmt::format(", {} left: the same command resumes the study", left);
   return text;
 }
 

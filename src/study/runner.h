@@ -19,6 +19,8 @@ class RunProcess {
   virtual int status() = 0;       // once it has ended: its exit code, or 128 + signal
   virtual void ask_to_end() = 0;  // to save and end
   virtual void end() = 0;         // at once
+  // Its ranks are gone, and what started them is not: mpirun waits for ranks that failed, also when there are none any more.
+  virtual bool only_starter() { return false; }
 };
 
 // What is shown of a run that is under way.
@@ -32,12 +34,12 @@ struct RunShown {
 };
 
 struct StudyWorld {
-  std::function<std::unique_ptr<RunProcess>(const PlannedRun&, bool fresh)> start;
-  std::function<double()> now;                  // seconds
-  std::function<void()> pause;                  // until it is worth while to look again
-  std::function<int()> asked;                   // the signal that asks the study to end; 0: none
-  std::function<bool()> asked_twice;            // and at once
-  std::function<void(const std::string&)> say;  // a line that stays
+  std::function<std::unique_ptr<RunProcess>(const PlannedRun&, bool fresh)> start;  // Error: it cannot be
+  std::function<double()> now;                                                      // seconds
+  std::function<void()> pause;                                                      // until it is worth while to look again
+  std::function<int()> asked;                                                       // the signal that asks the study to end; 0: none
+  std::function<bool()> asked_twice;                                                // and at once
+  std::function<void(const std::string&)> say;                                      // a line that stays
   std::function<void(const std::vector<RunShown>&, const std::string& done)> show;
 };
 
@@ -45,7 +47,7 @@ struct StudyOptions {
   int64_t at_once = 1;
   double limit_s = 0;  // no run is started after so many seconds; 0: no limit
   double stop_s = 0;   // runs are asked to end after so many seconds; 0: no limit
-  bool fresh = false;  // runs that contradict the study are set aside and started anew
+  bool fresh = false;  // runs that contradict the study are set aside and started again
 };
 
 struct StudyEnd {

@@ -1,4 +1,4 @@
-// How a run of a study stands, from its folder alone: this is what a study goes on from.
+// How a run of a study stands, from its folder alone: this is what a study resumes from.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace hlat {
 
 enum class Standing : uint8_t {
   waiting,   // nothing is there yet
-  cut_off,   // begun; hlat train goes on with it, or starts it anew where nothing was saved
+  cut_off,   // begun; hlat train resumes it, or starts it again where nothing was saved
   running,   // another process works on it
   finished,  // its last step is done
   numbers,   // ended because its numbers went wrong, exit code 5: a result

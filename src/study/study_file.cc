@@ -16,6 +16,7 @@
 #include "config/fields.h"
 #include "config/nearest.h"
 #include "config/nearest_file.h"
+#include "config/yaml_entry.h"
 #include "task/problems.h"
 #include "task/yaml_map.h"
 
@@ -128,20 +129,14 @@ class StudyReader {
     if (key == "run.dir") return problem(at, "run.dir: each run of a study has a folder of its own; hlat study --out says where they are");
     for (const Entry& e : out)
       if (e.key() == key) return problem(at, fmt::format("{} is set twice, first in line {}", key, e.origin.line));
-    Entry entry{.section = dot == std::string::npos ? "" : key.substr(0, dot),
-                .name = dot == std::string::npos ? key : key.substr(dot + 1),
-                .text = value.IsScalar() ? value.Scalar() : "",
-                .origin = origin_at(at)};
-    if (value.IsSequence()) {
-      if (value.size() > 0 && value[0].IsMap()) return add_items(at, key, value, out);
-      std::vector<std::string> items;
-      for (const YAML::Node& item : value) items.push_back(item.IsScalar() ? item.Scalar() : "(no value)");
-      entry.kind = Entry::Kind::list;
-      entry.text = fmt::format("[{}]", fmt::join(items, ", "));
-    } else if (!value.IsScalar()) {
-      return problem(at, fmt::format("{} must have a value, or a list of values", key));
-    }
-    out.push_back(std::move(entry));
+    if (value.IsSequence() && value.size() > 0 && value[0].IsMap()) return add_items(at, key, value, out);
+    const Entry::Kind kind = entry_kind(value);
+    if (kind == Entry::Kind::nothing) return problem(at, fmt::format("{} must have a value, or a list or map of values", key));
+    out.push_back({.section = dot == std::string::npos ? "" : key.substr(0, dot),
+                   .name = dot == std::string::npos ? key : key.substr(dot + 1),
+                   .text = entry_text(value),
+                   .kind = kind,
+                   .origin = origin_at(at)});
   }
 
   // data.sources: [{path: a}, ...] is data.sources[0].path and so on.

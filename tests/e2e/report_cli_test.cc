@@ -132,6 +132,62 @@ TEST_F(Report, OpensInABrowser) {
     EXPECT_TRUE(seen.contains(id)) << id;
 }
 
+// What the page does while it is renewed, with as much of a browser as that needs.
+TEST_F(Report, ThePageKeepsWhatIsHiddenChosenAndWrong) {
+  if (std::system("command -v node >/dev/null 2>&1") != 0) GTEST_SKIP() << "no node on this machine";
+  std::string script = R"(
+const nodes = {}, node = () => ({ dataset: {}, style: {}, hidden: true, append() {}, replaceChildren() {}, setAttribute() {}, addEventListener() {}, querySelectorAll: () => [] });
+const document = { documentElement: node(), createElement: node, createElementNS: node, querySelectorAll: () => [], getElementById: (id) => (nodes[id] = nodes[id] || node()) };
+let answer = null;
+const addEventListener = () => {}, setTimeout = () => {}, scrollTo = () => {}, scrollY = 0, fetch = async () => { if (!answer) throw new Error("gone"); return answer; };
+const data = (...names) => ({ version: "1", made_at: "2026-01-01T00:00:00", refresh_s: 5, runs: names.map((n) => ({ row: { name: n, folder: "/runs/" + n } })) });
+nodes.data = Object.assign(node(), { textContent: JSON.stringify(data("b", "d")) });
+)";
+  for (const char* name : {"format.js", "axis.js", "plot.js", "sections.js", "main.js"})
+    script += slurp(source_path(std::string("src/report/page/") + name)) + "\n";
+  for (const char* part : {"table", "loss", "evaluation", "speed", "time", "monitor", "data", "plan"})
+    script += "function " + std::string(part) + "Section() {" +
+              (part == std::string("loss") ? " if (fails) throw new Error('bad run'); " : "") + "}\n";
+  script += R"(
+var fails;
+const told = (what) => console.log(what + ": " + shown.map((r) => r.row.name).join(" ") + " | " + (nodes.problem.hidden ? "" : nodes.problem.textContent));
+const comes = async (...names) => { answer = { status: 200, json: async () => data(...names) }; await renew(); };
+(async () => {
+  nodes.problem = node();
+  view.hidden.add("/runs/b");
+  view.chosen = "/runs/d";
+  await comes("a", "b", "c", "d");
+  told("two more");
+  console.log("chosen: " + run().row.name);
+  await comes("b");
+  told("only a hidden one");
+  answer = null;
+  await renew();
+  told("no server");
+  answer = { status: 204 };
+  await renew();
+  told("a server");
+  fails = true;
+  await comes("x");
+  told("a script");
+  fails = false;
+  answer = { status: 204 };
+  await renew();
+  told("no news");
+})();
+)";
+  const std::string file = dir_->write("page.js", script);
+  ASSERT_EQ(std::system(("node " + file + " >" + dir_->path("said") + " 2>&1").c_str()), 0) << slurp(dir_->path("said"));
+  EXPECT_EQ(slurp(dir_->path("said")),
+            "two more: a c d | \n"
+            "chosen: d\n"
+            "only a hidden one: b | \n"
+            "no server: b | hlat report --serve does not answer any more: this is what it said last\n"
+            "a server: b | \n"
+            "a script: x | a script of this page failed: bad run\n"
+            "no news: x | a script of this page failed: bad run\n");
+}
+
 TEST_F(Report, TheTableSortsAndSpikesStayOnTheTimeAxis) {
   if (!has_plots()) GTEST_SKIP() << "built without uPlot";
   if (!has_browser()) GTEST_SKIP() << "no chromium on this machine";

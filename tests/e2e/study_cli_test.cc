@@ -1,10 +1,11 @@
-// hlat study with the real binary: a grid that runs, is killed in the middle, goes on, and ends as one that was never interrupted.
+// hlat study with the real binary: a grid that runs, is killed in the middle, resumes, and ends as one that was never interrupted.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -95,7 +96,7 @@ TEST_F(StudyCli, AStudyThatWasKilledGoesOnAndEndsAsOneThatWasNot) {
   kill(study, SIGINT);
   waitpid(study, &status, 0);
   EXPECT_EQ(WEXITSTATUS(status), 130) << slurp(dir_.path("err"));
-  EXPECT_NE(slurp(dir_.path("err")).find("goes on"), std::string::npos) << slurp(dir_.path("err"));
+  EXPECT_NE(slurp(dir_.path("err")).find("resumes, step "), std::string::npos) << slurp(dir_.path("err"));
   const RunResult rest = run_binary(args("parts", {"--json"}));
   ASSERT_EQ(rest.exit_code, 0) << rest.err;
   EXPECT_EQ(rest.err.find("fp32+seed=1 "), std::string::npos) << "what was finished is not started again: " << rest.err;
@@ -143,12 +144,65 @@ runs:
   ASSERT_EQ(rows[0]["diverged"].size(), 1u) << end.out << end.err;
   EXPECT_LT(rows[0]["diverged"][0], 10);
   EXPECT_EQ(rows[1]["ended"], 0);
-  EXPECT_EQ(rows[2]["ended"], 1) << "the study goes on with the rest";
+  EXPECT_EQ(rows[2]["ended"], 1) << "the study continues with the rest";
   EXPECT_NE(end.err.find("lost failed with exit code 2"), std::string::npos) << end.err;
   EXPECT_NE(end.err.find("none.json"), std::string::npos) << end.err;
   const RunResult table = run_binary({"study", file, "--out", dir_.path("wild"), "--table"});
   EXPECT_EQ(table.exit_code, 0) << table.err;
   EXPECT_NE(table.out.find("1 of 1 at"), std::string::npos) << table.out;
+}
+
+TEST_F(StudyCli, ARunThatCannotBeStartedLeavesTheOthersAlone) {
+  fs::create_directories(dir_.path("one"));
+  dir_.write("one/bf16_sr+seed=1", "a file in the place of its folder");
+  const RunResult end = run_binary(args("one", {"--at-once", "2", "--only", "seed=1", "--json"}));
+  EXPECT_EQ(end.exit_code, 4) << end.err;
+  EXPECT_NE(end.err.find("bf16_sr+seed=1 cannot be started: "), std::string::npos) << end.err;
+  EXPECT_NE(end.err.find("1 run finished, 1 failed"), std::string::npos) << end.err;
+  EXPECT_EQ(json::parse(end.out)["rows"][0]["ended"], 1);
+  EXPECT_TRUE(fs::exists(dir_.path("one/results.md")));
+}
+
+TEST_F(StudyCli, ATableOfSomeRunsLeavesTheFilesWhole) {
+  ASSERT_EQ(run_binary(args("t", {"--only", "seed=1"})).exit_code, 0);
+  const std::string whole = slurp(dir_.path("t/results.json")), curves = slurp(dir_.path("t/loss.svg"));
+  const RunResult part = run_binary(args("t", {"--table", "--only", "fp32", "--json"}));
+  ASSERT_EQ(part.exit_code, 0) << part.err;
+  EXPECT_EQ(json::parse(part.out)["rows"].size(), 1u);
+  EXPECT_EQ(json::parse(whole)["rows"].size(), 2u);
+  EXPECT_EQ(slurp(dir_.path("t/results.json")), whole);
+  EXPECT_EQ(slurp(dir_.path("t/loss.svg")), curves);
+  for (const auto& [out, words] :
+       {std::pair("tt", "did you mean " + dir_.path("t") + "?"), {"none/t", "there is no folder " + dir_.path("none")}}) {
+    const RunResult wrong = run_binary(args(out, {"--table"}));
+    EXPECT_EQ(wrong.exit_code, 2);
+    EXPECT_NE(wrong.err.find("there is no folder " + dir_.path(out)), std::string::npos) << wrong.err;
+    EXPECT_NE(wrong.err.find(words), std::string::npos) << wrong.err;
+    EXPECT_FALSE(fs::exists(dir_.path(out)));
+  }
+}
+
+TEST_F(StudyCli, AMissingMpirunIsNamed) {
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", dir_.path().c_str(), 1);
+  const RunResult end = run_binary(args("m", {"--set", "parallel.tp=2", "--only", "fp32+seed=1"}));
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(end.exit_code, 4) << end.err;
+  EXPECT_NE(end.err.find("fp32+seed=1 cannot be started: mpirun was not found"), std::string::npos) << end.err;
+  EXPECT_NE(end.err.find("launch.starter = auto"), std::string::npos) << end.err;
+}
+
+// mpirun waits twice checkpoint.grace_s, here two minutes, for ranks that are gone.
+TEST_F(StudyCli, RanksThatDivergeAreNotWaitedFor) {
+  if (system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "no mpirun";
+  const auto begin = std::chrono::steady_clock::now();
+  const RunResult end = run_binary(args("wild", {"--set", "parallel.dp=2", "--set", "train.micro_batch=2", "--set", "optim.lr=100", "--set",
+                                                 "optim.clip=0", "--set", "optim.warmup=0", "--only", "fp32+seed=1", "--json"}));
+  const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  EXPECT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_EQ(json::parse(end.out)["rows"][0]["diverged"].size(), 1u) << end.out << end.err;
+  EXPECT_NE(end.err.find("1 ended because numbers went wrong"), std::string::npos) << end.err;
+  EXPECT_LT(took, 100) << end.err;
 }
 
 TEST_F(StudyCli, RunsOfSeveralRanksAreStartedByMpirun) {

@@ -142,6 +142,32 @@ TEST(Curve, IsReadFromMetrics) {
   EXPECT_TRUE(read_curve(dir.path("none")).step.empty());
 }
 
+// Their batches changed no weights, and their norm may be no number.
+TEST(Curve, StepsThatWereSkippedAreLeftOut) {
+  const TempDir dir;
+  std::string text;
+  for (int step = 1; step <= 200; ++step) {
+    const bool off = step == 120 || step == 121, unseen = step == 130;
+    text += "{\"step\":" + std::to_string(step) + ",\"tokens\":" + std::to_string(10 * step) + ",\"loss\":" +
+            (unseen || step == 120 ? "null"
+             : step == 121         ? "900.0"
+                                   : "3.0") +
+            (unseen        ? ""
+             : step == 120 ? ",\"grad_norm\":null"
+                           : ",\"grad_norm\":1.0") +
+            (off || unseen ? ",\"skipped\":1}\n" : "}\n");
+  }
+  const RunCurve c = read_curve(dir.write("metrics.jsonl", text));
+  ASSERT_EQ(c.step.size(), 197u);
+  ASSERT_EQ(c.tokens.size(), 197u);
+  EXPECT_EQ(c.step[119], 122);
+  EXPECT_EQ(c.step.back(), 200) << "the last ones too";
+  EXPECT_EQ(c.tokens.back(), 2000);
+  EXPECT_FALSE(divergence(c.loss, c.grad_norm));
+  EXPECT_NEAR(noise_around_curve(c.loss), 0, 1e-12);
+  EXPECT_NEAR(growth_of(c.grad_norm).ratio, 1, 1e-12);
+}
+
 TEST(Curve, TheLastWritingOfAStepCounts) {
   const TempDir dir;
   std::string text;

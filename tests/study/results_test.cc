@@ -117,6 +117,17 @@ TEST_F(StudyResult, NoiseAgainstABaselineThatIsNotOverIsLeftOut) {
   EXPECT_FALSE(row(read_results(study_, runs_), "lr=2e-3").figures.contains("noise_vs_base"));
 }
 
+TEST_F(StudyResult, AFolderThatCannotBeReadLeavesTheOthersTheirResults) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=1+lr=2e-3", 3.5);
+  const fs::path metrics = fs::path(named("seed=1+lr=1e-3").config.run.dir) / "metrics.jsonl";
+  fs::remove(metrics);
+  fs::create_directories(metrics);  // reading it fails
+  const StudyResults all = read_results(study_, runs_);
+  EXPECT_EQ(row(all, "lr=1e-3").ended, 0u);
+  EXPECT_EQ(row(all, "lr=2e-3").ended, 1u);
+  EXPECT_NE(all.runs[0].standing.reason.find("cannot read"), std::string::npos) << all.runs[0].standing.reason;
+}
+
 TEST_F(StudyResult, AlarmsAreThoseOfTheRunThatTheFolderHasNow) {
   make("seed=1+lr=1e-3", 3.0);
   std::ofstream events(fs::path(named("seed=1+lr=1e-3").config.run.dir) / "events.jsonl");

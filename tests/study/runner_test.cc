@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 
+#include "base/error.h"
 #include "config/print.h"
 #include "record/folder_lease.h"
 #include "study/study_view.h"
@@ -25,26 +26,35 @@ class StudyRunning : public testing::Test {
  protected:
   // Ends after some looks, with an exit code and the events that go with it.
   struct Made : RunProcess {
-    Made(StudyRunning* test_, const PlannedRun& run_, int code_, double until_) : test(test_), run(run_), code(code_), until(until_) {
+    Made(StudyRunning* test_, const PlannedRun& run_, int code_, double until_, double lingers_)
+        : test(test_), run(run_), code(code_), until(until_), lingers(lingers_) {
       ++test->live;
       test->most_live = std::max(test->most_live, test->live);
     }
     bool running() override {
       if (over) return false;
       if (test->time < until && (!asked || test->hangs) && !ended) return true;
+      if (!recorded) test->record(run, asked ? 130 : code);
+      if (!recorded) until = test->time;
+      recorded = true;
+      if (test->time < until + lingers && !ended) return true;
       over = true;
       --test->live;
-      test->record(run, asked ? 130 : code);
       return false;
     }
-    int status() override { return code; }
+    int status() override { return ended ? 137 : code; }
     void ask_to_end() override { asked = true; }
-    void end() override { asked = ended = true; }
+    void end() override {
+      if (!recorded) asked = true;
+      ended = true;
+      running();
+    }
+    bool only_starter() override { return recorded && !test->saves; }
     StudyRunning* test;
     const PlannedRun& run;
     int code;
-    double until;
-    bool asked = false, ended = false, over = false;
+    double until, lingers;  // the latter: as mpirun does behind the end of its ranks
+    bool asked = false, ended = false, over = false, recorded = false;
   };
 
   PlannedRun plan(const std::string& name) const {
@@ -67,8 +77,9 @@ class StudyRunning : public testing::Test {
   StudyEnd run(const std::vector<PlannedRun>& runs, const StudyOptions& options = {}) {
     StudyWorld world;
     world.start = [&](const PlannedRun& p, bool fresh) {
+      if (broken.contains(p.run.name)) throw FaultError(broken[p.run.name]);
       started.push_back(p.run.name + (fresh ? " fresh" : ""));
-      return std::make_unique<Made>(this, p, codes.contains(p.run.name) ? codes[p.run.name] : 0, time + 10);
+      return std::make_unique<Made>(this, p, codes.contains(p.run.name) ? codes[p.run.name] : 0, time + 10, lingers);
     };
     world.now = [&] { return time; };
     world.pause = [&] {
@@ -84,12 +95,14 @@ class StudyRunning : public testing::Test {
 
   TempDir dir_;
   std::map<std::string, int> codes;
+  std::map<std::string, std::string> broken;  // why they cannot be started
   std::vector<std::string> started;
   std::string said;
-  double time = 0, signal_at = 0;
+  double time = 0, signal_at = 0, lingers = 0;
   std::function<void()> on_pause;
   int live = 0, most_live = 0;
   bool hangs = false;  // runs that are asked to end do not
+  bool saves = false;  // behind their recorded end
 };
 
 using Names = std::vector<std::string>;
@@ -116,13 +129,99 @@ TEST_F(StudyRunning, NumbersThatWentWrongAreAResultAndOtherFailuresAreTold) {
   const StudyEnd end = run(runs);
   EXPECT_EQ(end.numbers, 1u);
   EXPECT_EQ(end.failed, 1u);
-  EXPECT_EQ(end.finished, 1u) << "the study goes on with the rest";
+  EXPECT_EQ(end.finished, 1u) << "the study continues with the rest";
   EXPECT_NE(said.find("bad failed with exit code 2"), std::string::npos) << said;
   EXPECT_NE(said.find("last words"), std::string::npos) << said;
   EXPECT_NE(said.find("the loss is nan"), std::string::npos) << said;
   started.clear();
   run(runs);
   EXPECT_EQ(started, Names{"bad"}) << "what failed is tried again";
+}
+
+TEST_F(StudyRunning, ARunThatCannotBeStartedLeavesTheOthersAlone) {
+  broken["b"] = "cannot create the run folder b: No space left on device";
+  const StudyEnd end = run({plan("a"), plan("b"), plan("c")}, {.at_once = 2});
+  EXPECT_EQ(started, (Names{"a", "c"}));
+  EXPECT_EQ(end.finished, 2u);
+  EXPECT_EQ(end.failed, 1u);
+  EXPECT_NE(said.find("b cannot be started: cannot create the run folder b: No space left"), std::string::npos) << said;
+  const StudyEnd alone = run({plan("b")});
+  EXPECT_EQ(alone.failed, 1u);
+}
+
+// A folder in the place of metrics.jsonl: it is opened, and reading it fails.
+TEST_F(StudyRunning, RecordsThatCannotBeReadAreAFailureOfTheirRunAlone) {
+  const std::vector<PlannedRun> runs = {plan("a"), plan("b"), plan("c")};
+  const fs::path metrics = fs::path(runs[0].config.run.dir) / "metrics.jsonl";
+  on_pause = [&] {
+    if (time == 5) fs::create_directories(metrics);
+  };
+  const StudyEnd end = run(runs, {.at_once = 2});
+  EXPECT_EQ(end.failed, 1u);
+  EXPECT_EQ(end.finished, 2u);
+  EXPECT_NE(said.find("a has ended, and what it recorded cannot be read: cannot read"), std::string::npos) << said;
+}
+
+TEST_F(StudyRunning, RecordsOfAnotherProcessThatCannotBeReadForAMomentAreReadAgain) {
+  const std::vector<PlannedRun> runs = {plan("held"), plan("b")};
+  const fs::path folder = runs[0].config.run.dir;
+  fs::create_directories(folder);
+  std::ofstream(folder / "events.jsonl")
+      << "{\"time\":\"2026-11-16T04:45:27.000Z\",\"kind\":\"start\",\"step\":0,\"reason\":\"\",\"exit_code\":null}\n";
+  std::optional<FolderLease> lease;
+  lease.emplace(folder, 60.0);
+  bool cut = false;
+  on_pause = [&] {
+    if (time == 1) fs::create_directories(folder / "metrics.jsonl"), cut = true;
+    if (time == 20 && cut) fs::remove(folder / "metrics.jsonl");
+    if (time > 30) lease.reset();
+  };
+  EXPECT_EQ(run(runs).finished, 2u) << said;
+  EXPECT_EQ(started, (Names{"b", "held"}));
+}
+
+// mpirun waits for minutes where its ranks have ended with an error.
+TEST_F(StudyRunning, ARunIsOverWhenItsFolderSaysSo) {
+  lingers = 120;
+  codes = {{"nan", 5}, {"bad", 4}};
+  const std::vector<PlannedRun> runs = {plan("nan"), plan("bad")};
+  const StudyEnd end = run(runs);
+  EXPECT_EQ(end.numbers, 1u);
+  EXPECT_EQ(end.failed, 1u);
+  EXPECT_NE(said.find("bad failed with exit code 4 after"), std::string::npos) << "not that of a process that was killed: " << said;
+  EXPECT_LT(time, 35) << "10 s each, and some";
+  // The end of an earlier process is not that of the next.
+  const double begin = time;
+  lingers = 0, codes = {}, started.clear();
+  EXPECT_EQ(run(runs).finished, 1u) << said;
+  EXPECT_EQ(started, Names{"bad"});
+  EXPECT_GE(time, begin + 10);
+}
+
+TEST_F(StudyRunning, AFolderThatIsHeldIsNotOver) {
+  lingers = 60;
+  codes = {{"a", 4}};
+  const std::vector<PlannedRun> runs = {plan("a")};
+  fs::create_directories(runs[0].config.run.dir);
+  std::optional<FolderLease> lease;
+  on_pause = [&] {
+    if (time == 5) lease.emplace(runs[0].config.run.dir, 60.0);
+    if (time == 40) lease.reset();
+  };
+  EXPECT_EQ(run(runs).failed, 1u);
+  EXPECT_GE(time, 42) << "the folder was held";
+  EXPECT_LT(time, 50);
+}
+
+// Behind a signal one rank may still end its save.
+TEST_F(StudyRunning, BehindASignalARunIsOverWhenItsRanksAreGone) {
+  lingers = 60, saves = true;
+  on_pause = [&] {
+    if (time == 30) saves = false;
+  };
+  EXPECT_EQ(run({plan("a")}, {.stop_s = 5}).left, 1u);
+  EXPECT_GE(time, 30);
+  EXPECT_LT(time, 35);
 }
 
 TEST_F(StudyRunning, ASignalEndsRunsAndTheStudyGoesOnLater) {

@@ -84,6 +84,22 @@ TEST_F(StudyFile, ListsOfItemsCanBeWrittenOut) {
   EXPECT_EQ(config.data.sources[1].path, "c.txt");
 }
 
+TEST_F(StudyFile, ValuesAreMapsAndListsAsInAConfig) {
+  const std::string stages = "data.stages: [{from_step: 5, weights: {embedded: 1}}]";
+  for (const std::string& text : {"set: {" + stages + "}\n", "axes:\n  a:\n    - {name: x, set: {" + stages + "}}\n",
+                                  std::string("base: {data: {stages: [{from_step: 5, weights: {embedded: 1}}]}}\n")}) {
+    const Config config = plan_runs(read(text), {}, "out")[0].config;
+    ASSERT_EQ(config.data.stages.size(), 1u) << text;
+    EXPECT_EQ(config.data.stages[0].weights, (Weights{{"embedded", 1.0}})) << text;
+  }
+  EXPECT_TRUE(has(plan_refusal("set: {data.stages: [{from_step: 5, weights: {embeded: 1}}]}\n"), "did you mean embedded?"));
+  EXPECT_TRUE(has(plan_refusal("set: {train.steps: {a: 1}}\n"), at(1) + "train.steps = (a map): must be "))
+      << plan_refusal("set: {train.steps: {a: 1}}\n");
+  EXPECT_TRUE(has(plan_refusal("set: {parallel.cuts: ['8,16']}\n"), "parallel.cuts = [\"8,16\"]: must be "))
+      << plan_refusal("set: {parallel.cuts: ['8,16']}\n");
+  EXPECT_TRUE(has(refusal("set: {train.steps: }\n"), at(1) + "train.steps must have a value"));
+}
+
 TEST_F(StudyFile, CombinationsAreChosenAndLeftOut) {
   const std::string grid = "base: {train: {steps: 5}}\naxes:\n  optim.lr: [1e-3, 2e-3]\n  optim.beta2: [0.9, 0.95]\n  run.seed: [1, 2]\n";
   EXPECT_EQ(expand(read(grid)).size(), 8u);

@@ -1,5 +1,6 @@
-// The horizontal axis that all plots share: steps, tokens or time, and what of it is in view.
-const view = { mode: "step", zoom: null, hidden: new Set(), chosen: 0, log: {} };
+// The horizontal axis that all plots share: steps, tokens or time, and what of it is in view. Runs are known by their folders: their
+// places change when others begin.
+const view = { mode: "step", zoom: null, hidden: new Set(), chosen: null, log: {} };
 const MODES = { step: "step", tokens: "tokens", time: "time" };
 const axisText = { step: whole, tokens: count, time: duration };
 const axisTick = { step: count, tokens: count, time: duration };

@@ -1,23 +1,28 @@
 // Puts the page together, and renews it where hlat report --serve is behind it.
 let report = null;
 
-function complain(words) {
-  const line = document.getElementById("problem");
-  line.hidden = false;
-  line.textContent = words;
-  document.documentElement.dataset.error = words;
+// What is wrong, by who told it: a script that failed did so for good, the server may answer again.
+const problems = {};
+function complain(who, words) {
+  problems[who] = words;
+  const line = document.getElementById("problem"), text = Object.values(problems).filter(Boolean).join("; ");
+  line.hidden = !text;
+  line.textContent = text;
+  if (text) document.documentElement.dataset.error = text;
 }
-addEventListener("error", (event) => complain("a script of this page failed: " + event.message));
+const failed = (words) => complain("script", "a script of this page failed: " + words);
+addEventListener("error", (event) => failed(event.message));
+
+const isHidden = (r) => view.hidden.has(r.row.folder);
 
 function bar() {
   const modes = document.getElementById("modes"), runs = document.getElementById("runs");
   modes.replaceChildren(...Object.entries(MODES).map(([mode, word]) => el("button", { type: "button", class: view.mode === mode ? "on" : null, onclick: () => { view.mode = mode; view.zoom = null; render(); } }, word)));
-  const toggle = (i) => {
-    view.hidden.has(i) ? view.hidden.delete(i) : view.hidden.add(i);
-    if (view.hidden.size === report.runs.length) view.hidden.clear();
+  const toggle = (r) => {
+    isHidden(r) ? view.hidden.delete(r.row.folder) : view.hidden.add(r.row.folder);
     render();
   };
-  runs.replaceChildren(...report.runs.map((r) => el("span", { class: "chip" + (view.hidden.has(r.index) ? " off" : ""), title: r.row.folder, onclick: () => toggle(r.index) }, el("i", { style: "background:" + r.color }), r.row.name)));
+  runs.replaceChildren(...report.runs.map((r) => el("span", { class: "chip" + (isHidden(r) ? " off" : ""), title: r.row.folder, onclick: () => toggle(r) }, el("i", { style: "background:" + r.color }), r.row.name)));
 }
 
 function tableSection() {
@@ -33,7 +38,8 @@ const openLists = () => [...document.querySelectorAll("main details")].map((d) =
 function render() {
   const top = scrollY, open = openLists();
   plots.length = 0;
-  shown = report.runs.filter((r) => !view.hidden.has(r.index));
+  if (report.runs.every(isHidden)) view.hidden.clear();
+  shown = report.runs.filter((r) => !isHidden(r));
   document.getElementById("main").replaceChildren();
   document.getElementById("made").textContent = `${report.runs.length} run${report.runs.length === 1 ? "" : "s"}, ${report.made_at.slice(0, 19).replace("T", " ")} UTC, hlat ${report.version}`;
   bar();
@@ -44,20 +50,25 @@ function render() {
 
 function take(data) {
   report = data;
-  report.runs.forEach((r, i) => { r.index = i; r.color = colorOf(i); });
+  report.runs.forEach((r, i) => { r.color = colorOf(i); });
   render();
 }
 
 async function renew() {
+  let data = null;
   try {
     const answer = await fetch("/data.json?since=" + encodeURIComponent(report.state || ""));
-    if (answer.status === 200) take(await answer.json());
-    if (answer.status === 500) complain("the runs cannot be read now: " + (await answer.text()));
-    else document.getElementById("problem").hidden = true;
+    if (answer.status === 200) data = await answer.json();
+    complain("server", answer.status === 500 ? "the runs cannot be read now: " + (await answer.text()) : "");
   } catch (problem) {
-    complain("hlat report --serve does not answer any more: this is what it said last");
+    complain("server", "hlat report --serve does not answer any more: this is what it said last");
   }
   setTimeout(renew, 1000 * report.refresh_s);
+  try {
+    if (data) take(data);
+  } catch (problem) {
+    failed(problem.message);
+  }
 }
 
 const began = performance.now();

@@ -1,13 +1,13 @@
 // The sections of the page. Plots of all runs have a line for each; what cannot be overlaid is of the run that is chosen.
-const run = () => shown.find((r) => r.index === view.chosen) || shown[0];
+const run = () => shown.find((r) => r.row.folder === view.chosen) || shown[0];
 let shown = [];  // runs that are not hidden
 
 function section(title, chosen) {
   const grid = el("div", { class: "grid" });
   const head = el("h2", {}, title);
   if (chosen && shown.length > 1)
-    head.append(el("select", { title: "of this run", onchange: (event) => { view.chosen = +event.target.value; render(); } },
-      shown.map((r) => el("option", { value: r.index, selected: r === run() ? "" : null }, r.row.name))));
+    head.append(el("select", { title: "of this run", onchange: (event) => { view.chosen = event.target.value; render(); } },
+      shown.map((r) => el("option", { value: r.row.folder, selected: r === run() ? "" : null }, r.row.name))));
   document.getElementById("main").append(head, grid);
   return grid;
 }
