@@ -125,6 +125,8 @@ std::vector<std::string> CudaBackend::take_kernel_notes() {
   std::vector<std::string> notes = context_->matmul.take_notes();
   for (std::string& note : context_->attention.take_notes()) notes.push_back(std::move(note));
   for (std::string& note : device_->take_notes()) notes.push_back(std::move(note));
+  if (context_->inference_matmul != nullptr)
+    for (std::string& note : context_->inference_matmul->take_notes()) notes.push_back(std::move(note));
   return notes;
 }
 
