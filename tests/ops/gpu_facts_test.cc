@@ -17,8 +17,8 @@ const GpuFacts kH100{.name = "H100", .major = 9, .minor = 0, .shared_bytes = 227
 const GpuFacts kB200{.name = "B200", .major = 10, .minor = 0, .shared_bytes = 227 << 10};
 
 TEST(GpuFacts, CodeRunsOnItsMajorCapabilityAndPtxOnNewerGpus) {
-  const GpuCode code = parse_architectures("80-real,90");
-  EXPECT_EQ(code.binary, (std::vector{80, 90}));
+  const GpuCode code = parse_architectures("80-real,89-real,90");
+  EXPECT_EQ(code.binary, (std::vector{80, 89, 90}));
   EXPECT_EQ(code.ptx, std::vector{90});
   for (const GpuFacts& gpu : {kA100, kL4, kH100, kB200}) EXPECT_EQ(why_not(gpu, code), "") << gpu.name;
   EXPECT_EQ(why_not(kT4, code), "T4 (sm_75) is below sm_80, which hlat's kernels need");
