@@ -1,6 +1,6 @@
 # The CUDA backend's toolkit: sets HLAT_HAVE_CUDA and makes the target hlat_cuda, or says why not. Never required.
-# Built for sm_80 and sm_90, with PTX for newer GPUs; kernels in files named hopper_* for sm_90a alone. The CUDA runtime is linked
-# statically and opens the driver when asked for a GPU, so hlat starts where there is neither.
+# Built for sm_80, sm_89 (which converts FP8 itself) and sm_90, with PTX for newer GPUs; kernels in files named hopper_* for sm_90a
+# alone. The CUDA runtime is linked statically and opens the driver when asked for a GPU, so hlat starts where there is neither.
 set(HLAT_HAVE_CUDA FALSE)
 if(NOT HLAT_CUDA)
   message(STATUS "hlat: without CUDA: HLAT_CUDA is OFF")
@@ -19,7 +19,7 @@ if(NOT CMAKE_CUDA_COMPILER)
   set(CMAKE_CUDA_COMPILER ${HLAT_NVCC})
 endif()
 if(NOT CMAKE_CUDA_ARCHITECTURES)
-  set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 89-real 90)
 endif()
 set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
 include(CheckLanguage)

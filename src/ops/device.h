@@ -29,8 +29,8 @@ class Device {
   virtual void download(void* host, Tensor src) = 0;
   virtual size_t memory_available() const = 0;        // bytes a new run could take now
   virtual size_t memory_in_use() const { return 0; }  // by all processes; 0 where the device has no memory of its own
-  // Calls `work` and keeps what it asks of this device instead of doing it; null, without a call, where that is not possible.
-  // Shapes that ops meet for the first time must have been met before.
+  // Calls `work` and keeps what it asks of this device instead of doing it; null, and nothing is done, where that is not possible: without
+  // a call, or after it when memory for what was kept is short. Shapes that ops meet for the first time must have been met before.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& /*work*/) { return nullptr; }
   // Copies overlapped with the device's work. Null: its memory is the host's own, and its work is done when a call returns.
   virtual std::unique_ptr<CopyStream> make_copy_stream() { return nullptr; }
@@ -56,7 +56,7 @@ class Backend {
   // its libraries then goes before measurements and caches. Lines for the log say what was taken and what was not; Error when it is no
   // record.
   virtual std::vector<std::string> use_kernel_choices(const std::string& /*json*/) { return {}; }
-  // What came of them since the last call, for the log: after a first step, calls that the record lacks and kernels that were refused.
+  // What came of them since the last call, for the log: calls that the record lacks, kernels that were refused, work that is slow.
   virtual std::vector<std::string> take_kernel_notes() { return {}; }
 };
 

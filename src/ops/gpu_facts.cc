@@ -47,6 +47,17 @@ std::string why_not(const GpuFacts& gpu, const GpuCode& code) {
              : fmt::format("this hlat was built without code for {}; build it with CMAKE_CUDA_ARCHITECTURES={}", card(gpu), capability);
 }
 
+std::string why_no_gpus(const CudaAnswer& answer) {
+  using Start = CudaAnswer::Start;
+  if (answer.start == Start::ready || answer.start == Start::no_gpu) return "";
+  if (answer.driver_cuda == 0)
+    return answer.kernel_module ? "the NVIDIA driver is loaded, but its library libcuda.so.1 cannot be (" + answer.error + ")" : "";
+  if (answer.start == Start::failed) return "CUDA does not start: " + answer.error;
+  const auto version = [](int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); };
+  return fmt::format("the NVIDIA driver is too old: it is for CUDA {}, and this hlat was built with {}", version(answer.driver_cuda),
+                     version(answer.program_cuda));
+}
+
 GpuChoice choose_gpus(const std::vector<GpuFacts>& gpus, const GpuCode& code) {
   GpuChoice choice;
   for (size_t i = 0; i < gpus.size(); ++i) {

@@ -33,6 +33,19 @@ GpuCode parse_architectures(const std::string& list);
 // Why this program has no kernels for a GPU; empty: it has.
 std::string why_not(const GpuFacts& gpu, const GpuCode& code);
 
+// What CUDA answers when it is asked for the machine's GPUs.
+struct CudaAnswer {
+  enum class Start { ready, no_gpu, old_driver, failed };
+  Start start = Start::ready;
+  int count = 0;                          // of GPUs
+  std::string error = {};                 // CUDA's words, where it failed
+  int driver_cuda = 0, program_cuda = 0;  // versions, 13000 for 13.0; driver_cuda is 0 where no driver's library can be loaded
+  bool kernel_module = false;             // of the driver
+};
+
+// Why CUDA gives access to no GPU, in words for a log; empty: there is none to expect. A machine without a driver answers `old_driver`.
+std::string why_no_gpus(const CudaAnswer& answer);
+
 // Which of the machine's GPUs to use, in order; `refused` says which are left out and why, in words for a log.
 struct GpuChoice {
   std::vector<int> usable;

@@ -12,8 +12,10 @@ namespace {
 
 #ifdef HLAT_HAVE_CUDA
 GpuChoice gpus_here() {
+  const CudaAnswer answer = ask_cuda();
+  if (answer.count == 0) return {.usable = {}, .refused = why_no_gpus(answer)};
   std::vector<GpuFacts> gpus;
-  for (int i = 0; i < cuda_device_count(); ++i) gpus.push_back(gpu_facts(i));
+  for (int i = 0; i < answer.count; ++i) gpus.push_back(gpu_facts(i));
   return choose_gpus(gpus, cuda_code());
 }
 

@@ -1,5 +1,6 @@
 #include "train/train_step.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -124,26 +125,32 @@ void TrainStep::calibrate(int64_t step, BatchSource* source, StepResult& result)
 }
 
 // The micro-batches of a run with one rank as graphs of the device, recorded after a first step, in which ops may still choose their
-// kernels. False: nothing was done, because the device records nothing or every op is timed.
+// kernels. False: nothing was done, because the device records nothing, has no memory for that, or every op is timed.
 bool TrainStep::run_graphs(BatchSource* source, StepResult& result) {
   const bool single = mesh_.shape().ranks() == 1 && executor_.chunks().size() == 1;
   if (faults_ != nullptr && faults_->leaks()) return false;  // attention on the host cannot be recorded
   // A recording has the step's number, which keys noise, in it for good.
   if (!config_.device.graphs || !single || !ran_ || ops_.timing() || params_.precision().noisy_passes()) return false;
-  for (int micro = 0; micro < static_cast<int>(micros_); ++micro) {
-    const GradientSums sums{.accumulate = micro > 0};
+  const auto graph_of = [&](int micro) -> std::unique_ptr<Recording>& { return graphs_[size_t{micro > 0} + (watched_ > 0 ? 2 : 0)]; };
+  // All of them before the first runs: when there is no memory for one, nothing has been done yet.
+  const auto micros = static_cast<int>(micros_);
+  for (int micro = 0; micro < std::min(micros, 2); ++micro) {
+    if (graph_of(micro) != nullptr) continue;
+    graph_of(micro) = device_.record([this, a = Action{.kind = ActionKind::forward, .micro = micro}] {
+      const GradientSums sums{.accumulate = a.micro > 0};
+      executor_.forward(a);
+      executor_.loss_and_gradient(a, sums, loss_scale_);
+      executor_.backward(a, sums);
+    });
+    if (graph_of(micro) != nullptr) continue;
+    graph_of(0).reset();  // of no use alone
+    return false;
+  }
+  for (int micro = 0; micro < micros; ++micro) {
     const Action a{.kind = ActionKind::forward, .micro = micro};
-    std::unique_ptr<Recording>& graph = graphs_[size_t{micro > 0} + (watched_ > 0 ? 2 : 0)];
-    if (graph == nullptr)
-      graph = device_.record([&] {
-        executor_.forward(a);
-        executor_.loss_and_gradient(a, sums, loss_scale_);
-        executor_.backward(a, sums);
-      });
-    if (graph == nullptr) return false;
     load(a, source, result);
     now(FlightAction::forward, a.micro);
-    graph->run();
+    graph_of(micro)->run();
   }
   sync_.all_done();
   return true;

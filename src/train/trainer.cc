@@ -318,6 +318,8 @@ class Trainer {
                                 step_.compared());
     if (setup_.folder != nullptr && m.val_loss && !std::isfinite(*m.val_loss))
       setup_.folder->log().warn("step {}: the loss of the held-out documents is {}", m.step, *m.val_loss);
+    if (setup_.folder != nullptr && setup_.notes)
+      for (const std::string& line : setup_.notes()) setup_.folder->log().info("{}", line);
     if (setup_.progress != nullptr) setup_.progress->step(m);
   }
 
@@ -331,8 +333,6 @@ class Trainer {
   // What a device holds outside the plan is logged, not planned: its context, handles and code of libraries.
   void tell_memory(int64_t step) {
     if (setup_.folder == nullptr) return;
-    if (setup_.notes)
-      for (const std::string& line : setup_.notes()) setup_.folder->log().info("{}", line);
     const size_t in_use = setup_.model.device().memory_in_use(), planned = setup_.plan.memory.total();
     setup_.folder->log().info("step {}: memory used equals the plan, {}", step, format_bytes(planned));
     if (in_use > planned)

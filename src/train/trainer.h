@@ -50,7 +50,7 @@ struct TrainSetup {
   std::function<double(const StepMetrics& m)> goodput = {};
   // On rank 0: a step whose loss was off, or that was skipped, or an alarm, before the run ends where it does.
   std::function<void(const LossEvent&)> tell_loss = {};
-  // Asked after the first step of this process: what the log should say about how it was computed.
+  // Asked on rank 0 after every step: what the log should say about how it was computed.
   std::function<std::vector<std::string>()> notes = {};
   // Asked after every step: the signal that wants this process to end, 0 for none. All ranks end together after the step in which any has
   // one.

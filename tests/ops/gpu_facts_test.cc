@@ -17,8 +17,8 @@ const GpuFacts kH100{.name = "H100", .major = 9, .minor = 0, .shared_bytes = 227
 const GpuFacts kB200{.name = "B200", .major = 10, .minor = 0, .shared_bytes = 227 << 10};
 
 TEST(GpuFacts, CodeRunsOnItsMajorCapabilityAndPtxOnNewerGpus) {
-  const GpuCode code = parse_architectures("80-real,90");
-  EXPECT_EQ(code.binary, (std::vector{80, 90}));
+  const GpuCode code = parse_architectures("80-real,89-real,90");
+  EXPECT_EQ(code.binary, (std::vector{80, 89, 90}));
   EXPECT_EQ(code.ptx, std::vector{90});
   for (const GpuFacts& gpu : {kA100, kL4, kH100, kB200}) EXPECT_EQ(why_not(gpu, code), "") << gpu.name;
   EXPECT_EQ(why_not(kT4, code), "T4 (sm_75) is below sm_80, which hlat's kernels need");
@@ -34,6 +34,25 @@ TEST(GpuFacts, GpusThatCannotRunAreLeftOut) {
   EXPECT_EQ(choice.usable, (std::vector{1, 3}));
   EXPECT_NE(choice.refused.find("GPU 0: T4 (sm_75)"), std::string::npos) << choice.refused;
   EXPECT_NE(choice.refused.find("GPU 2: T4 (sm_75)"), std::string::npos) << choice.refused;
+}
+
+// The machine of most developers: no driver, about which CUDA says the same as about one that is too old.
+TEST(GpuFacts, AMachineWithoutADriverNeedsNoReason) {
+  using Start = CudaAnswer::Start;
+  EXPECT_EQ(why_no_gpus({.start = Start::ready, .count = 2}), "");
+  EXPECT_EQ(why_no_gpus({.start = Start::no_gpu, .error = "no CUDA-capable device is detected", .driver_cuda = 13000}), "");
+  EXPECT_EQ(why_no_gpus({.start = Start::old_driver, .error = "insufficient", .program_cuda = 13000}), "");
+  EXPECT_EQ(why_no_gpus({.start = Start::failed, .error = "CUDA driver is a stub library", .program_cuda = 13000}), "");
+}
+
+TEST(GpuFacts, ADriverThatGivesNoAccessIsNamed) {
+  using Start = CudaAnswer::Start;
+  EXPECT_EQ(why_no_gpus({.start = Start::old_driver, .error = "insufficient", .driver_cuda = 12020, .program_cuda = 13000}),
+            "the NVIDIA driver is too old: it is for CUDA 12.2, and this hlat was built with 13.0");
+  EXPECT_EQ(why_no_gpus({.start = Start::failed, .error = "system not yet initialized", .driver_cuda = 13000, .program_cuda = 13000}),
+            "CUDA does not start: system not yet initialized");
+  EXPECT_EQ(why_no_gpus({.start = Start::old_driver, .error = "insufficient", .program_cuda = 13000, .kernel_module = true}),
+            "the NVIDIA driver is loaded, but its library libcuda.so.1 cannot be (insufficient)");
 }
 
 AttentionCase of_head(int64_t head, bool backward) {

@@ -23,6 +23,9 @@ TEST(Backends, AutoTakesTheCpuWhereNoGpuCanRunAndCudaNamesTheCard) {
   EXPECT_EQ(pick_gpu("auto", gpus, 0), std::nullopt);
   EXPECT_EQ(message_of([&] { pick_gpu("cuda", gpus, 0); }), "device.backend = cuda: " + gpus.refused);
   EXPECT_THROW(pick_gpu("cuda", {}, 0), UsageError);
+  const GpuChoice failing{.usable = {}, .refused = "CUDA does not start: system not yet initialized"};
+  EXPECT_EQ(pick_gpu("auto", failing, 0), std::nullopt);
+  EXPECT_EQ(message_of([&] { pick_gpu("cuda", failing, 0); }), "device.backend = cuda: " + failing.refused);
   const std::string text = CpuBackend(CpuOptions{.why_not_gpu = gpus.refused}).describe();
   EXPECT_NE(text.find("no GPU is used: GPU 0: T4"), std::string::npos) << text;
 }

@@ -1,5 +1,7 @@
 #include "backend/cuda/cuda_backend.h"
 
+#include <unistd.h>
+
 #include <fstream>
 
 #include "backend/cuda/cuda_check.h"
@@ -22,11 +24,23 @@ std::string driver_version() {
 
 }  // namespace
 
-int cuda_device_count() {
+int cuda_device_count() { return ask_cuda().count; }
+
+CudaAnswer ask_cuda() {
   int count = 0;
-  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess) return {.count = count};
+  using Start = CudaAnswer::Start;
+  CudaAnswer answer{.start = status == cudaErrorNoDevice             ? Start::no_gpu
+                             : status == cudaErrorInsufficientDriver ? Start::old_driver
+                                                                     : Start::failed};
+  answer.error = fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
+  if (status == cudaErrorSystemNotReady) answer.error += "; where GPUs are joined by NVSwitch, nvidia-fabricmanager has to run";
+  if (cudaDriverGetVersion(&answer.driver_cuda) != cudaSuccess) answer.driver_cuda = 0;
+  if (cudaRuntimeGetVersion(&answer.program_cuda) != cudaSuccess) answer.program_cuda = 0;
+  answer.kernel_module = access("/dev/nvidiactl", F_OK) == 0;
   cudaGetLastError();
-  return 0;
+  return answer;
 }
 
 GpuFacts gpu_facts(int device) {
@@ -110,6 +124,9 @@ std::vector<std::string> CudaBackend::use_kernel_choices(const std::string& json
 std::vector<std::string> CudaBackend::take_kernel_notes() {
   std::vector<std::string> notes = context_->matmul.take_notes();
   for (std::string& note : context_->attention.take_notes()) notes.push_back(std::move(note));
+  for (std::string& note : device_->take_notes()) notes.push_back(std::move(note));
+  if (context_->inference_matmul != nullptr)
+    for (std::string& note : context_->inference_matmul->take_notes()) notes.push_back(std::move(note));
   return notes;
 }
 

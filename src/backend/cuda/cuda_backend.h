@@ -1,6 +1,6 @@
 // An NVIDIA GPU as a Device and a Backend. No CUDA header is needed to use this one.
 // A program with this backend starts on machines without a GPU or its driver: the CUDA runtime is linked in and looks for the driver
-// when first asked, so cuda_device_count() is then 0. Several processes may share one GPU.
+// when first asked, so cuda_device_count() is then 0 and ask_cuda() tells why. Several processes may share one GPU.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,7 @@
 namespace hlat {
 
 int cuda_device_count();  // 0 without a GPU or a driver; never throws
+CudaAnswer ask_cuda();    // the same, with the reason; likewise
 GpuFacts gpu_facts(int device);
 GpuCode cuda_code();  // what this program's kernels were built for
 

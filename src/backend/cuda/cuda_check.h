@@ -1,5 +1,5 @@
 // Errors of CUDA calls. HLAT_CUDA(call) throws Error with CUDA's words, the call, file and line; check_launch() follows a kernel
-// launch, which reports only what is wrong with the launch itself: faults inside a kernel surface at a later call.
+// launch at that file and line, and reports only what is wrong with the launch itself: faults inside a kernel surface at a later call.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,9 +14,7 @@ inline void cuda_check(cudaError_t status, const char* call, const char* file, i
   fail("CUDA: {} ({}) in {}, {}:{}", cudaGetErrorString(status), cudaGetErrorName(status), call, file, line);
 }
 
-inline void check_launch(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  cuda_check(cudaGetLastError(), "a kernel launch", file, line);
-}
+inline void check_launch(const char* file, int line) { cuda_check(cudaGetLastError(), "a kernel launch", file, line); }
 
 }  // namespace hlat
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/cuda_copy_stream.h"
@@ -93,11 +94,7 @@ namespace {
 
 class CudaRecording final : public Recording {
  public:
-  CudaRecording(cudaStream_t stream, cudaGraph_t graph) : stream_(stream) {
-    const cudaError_t status = cudaGraphInstantiate(&launchable_, graph, 0);
-    cudaGraphDestroy(graph);
-    HLAT_CUDA(status);
-  }
+  CudaRecording(cudaStream_t stream, cudaGraphExec_t launchable) : stream_(stream), launchable_(launchable) {}
   ~CudaRecording() override {
     cudaStreamSynchronize(stream_);
     cudaGraphExecDestroy(launchable_);
@@ -108,13 +105,23 @@ class CudaRecording final : public Recording {
 
  private:
   cudaStream_t stream_;
-  cudaGraphExec_t launchable_ = nullptr;
+  cudaGraphExec_t launchable_;
 };
+
+// With the memory of the device that it needs, so that its first launch takes none. cudaErrorMemoryAllocation: there is not enough.
+cudaError_t make_launchable(cudaGraphExec_t& launchable, cudaGraph_t graph, cudaStream_t stream) {
+  cudaError_t status = cudaGraphInstantiate(&launchable, graph, 0);
+  if (status != cudaSuccess) return status;
+  status = cudaGraphUpload(launchable, stream);
+  if (status != cudaSuccess) cudaGraphExecDestroy(launchable);
+  return status;
+}
 
 }  // namespace
 
 // Thread-local: CUDA then forbids this thread alone what cannot be recorded. Threads that copy or allocate meanwhile are left in peace.
 std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work) {
+  if (!records_) return nullptr;
   cudaGraph_t graph = nullptr;
   HLAT_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
   try {
@@ -126,8 +133,22 @@ std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work)
     throw;
   }
   HLAT_CUDA(cudaStreamEndCapture(stream_, &graph));
-  return std::make_unique<CudaRecording>(stream_, graph);
+  cudaGraphExec_t launchable = nullptr;
+  const cudaError_t status = make_launchable(launchable, graph, stream_);
+  cudaGraphDestroy(graph);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    records_ = false;
+    notes_.push_back(
+        fmt::format("GPU {} has no memory for CUDA graphs ({} are free): kernels are launched one by one, slower in small models", index_,
+                    format_bytes(memory_available())));
+    return nullptr;
+  }
+  HLAT_CUDA(status);
+  return std::make_unique<CudaRecording>(stream_, launchable);
 }
+
+std::vector<std::string> CudaDevice::take_notes() { return std::exchange(notes_, {}); }
 
 std::unique_ptr<CopyStream> CudaDevice::make_copy_stream() { return std::make_unique<CudaCopyStream>(index_, stream_); }
 

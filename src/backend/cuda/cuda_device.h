@@ -5,6 +5,8 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include "ops/device.h"
 
@@ -27,6 +29,7 @@ class CudaDevice final : public Device {
   size_t memory_in_use() const override;
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   std::unique_ptr<CopyStream> make_copy_stream() override;
+  std::vector<std::string> take_notes();  // for the log, since the last call
 
   int index() const { return index_; }
   cudaStream_t stream() const { return stream_; }
@@ -41,6 +44,8 @@ class CudaDevice final : public Device {
   std::byte* staging_ = nullptr;  // kSlots * kSlotBytes, pinned
   std::array<cudaEvent_t, kSlots> copied_{};
   size_t slot_ = 0;
+  bool records_ = true;  // until memory for that is short
+  std::vector<std::string> notes_;
 };
 
 }  // namespace hlat

@@ -9,10 +9,19 @@
 
 namespace hlat {
 
+// A stream as an argument of launch(), with the place of that call, which errors name.
+struct LaunchStream {
+  LaunchStream(cudaStream_t on, const char* from_file = __builtin_FILE(), int from_line = __builtin_LINE())
+      : stream(on), file(from_file), line(from_line) {}
+  cudaStream_t stream;
+  const char* file;
+  int line;
+};
+
 template <class... Params, class... Args>
-void launch(void (*kernel)(Params...), dim3 grid, unsigned threads, cudaStream_t stream, Args... args) {
-  kernel<<<grid, threads, 0, stream>>>(static_cast<Params>(args)...);
-  check_launch();
+void launch(void (*kernel)(Params...), dim3 grid, unsigned threads, LaunchStream on, Args... args) {
+  kernel<<<grid, threads, 0, on.stream>>>(static_cast<Params>(args)...);
+  check_launch(on.file, on.line);
 }
 
 template <class Params>

@@ -78,7 +78,7 @@ void bench_matmul(Bench& bench, int64_t n, int64_t k) {
     const MatmulShape s{m, n, k, false, true, false, DType::bf16, DType::bf16, DType::bf16};
     MatmulOperands x{c, a, Tensor::contiguous(bench.piece(0, bytes), DType::bf16, {n, k}), scratch.data, scratch.bytes()};
     const MatmulProblem problem(handle, bench.gpu().stream(), s, x);
-    const cublasLtMatmulAlgo_t algo = algo_of(problem.candidates(x.workspace_bytes).at(0));
+    const cublasLtMatmulAlgo_t algo = algo_of(problem.candidates(x.workspace_bytes).choices.at(0));
     const double seconds = bench.time(calls, [&](int i) {
       x.b.data = bench.piece(i, bytes);
       HLAT_CUBLASLT(problem.call(algo, c.data, x));

@@ -31,7 +31,7 @@ std::vector<double> choice_and_favourite(Gpu& gpu, CudaMatmul& matmul, const Mat
   if (handle == nullptr) HLAT_CUBLASLT(CublasLt::get().Create(&handle));
   const MatmulOperands x{c.c, c.a, c.b, c.scratch.data, c.scratch.bytes()};
   const MatmulProblem problem(handle, gpu.stream(), c.shape, x);
-  const cublasLtMatmulAlgo_t algo = algo_of(problem.candidates(x.workspace_bytes).at(0));
+  const cublasLtMatmulAlgo_t algo = algo_of(problem.candidates(x.workspace_bytes).choices.at(0));
   return gpu.time_ms({[&] { matmul.run(c.c, c.a, c.b, c.shape, c.scratch); }, [&] { HLAT_CUBLASLT(problem.call(algo, c.c.data, x)); }});
 }
 

@@ -134,18 +134,34 @@ TEST_F(KernelChoicesOnGpu, InferenceMeasuresNothingAndIsNotInTheRecord) {
   EXPECT_FALSE(std::filesystem::exists(file(cache())));
 }
 
+// Without a cache nothing is measured: the record has cuBLASLt's favourite, and the cache what was found to be faster, if anything was.
 TEST_F(KernelChoicesOnGpu, TheRecordGoesBeforeTheCache) {
-  Process run(cache());
+  Process(cache()).compute();
+  Process run("");
   run.compute();
-  KernelChoices record = run.choices();
+  const KernelChoices record = run.choices();
+  Process resumed(cache());
+  resumed.backend().use_kernel_choices(kernel_choices_text(record));
+  resumed.compute();
+  EXPECT_EQ(resumed.choices(), record);
+}
+
+// A run may have lacked memory for cuBLASLt's algorithms when it chose.
+TEST_F(KernelChoicesOnGpu, AProductThatHasAlgorithmsDoesNotStayWithThePlainKernel) {
+  Process run(cache());
+  const std::vector<uint16_t> bits = run.compute();
+  const KernelChoices good = run.choices();
+  KernelChoices record = good;
   edit(record, "512x512x512", [](const auto&, const auto&, std::string& kernel) {
     EXPECT_NE(kernel, "plain kernel");
     kernel = "plain kernel";
   });
   Process resumed(cache());
   resumed.backend().use_kernel_choices(kernel_choices_text(record));
-  resumed.compute();
-  EXPECT_EQ(resumed.choices(), record);
+  EXPECT_TRUE(resumed.compute() == bits) << "the cache has it still";
+  EXPECT_EQ(resumed.choices(), good);
+  const std::string notes = joined(resumed.backend().take_kernel_notes());
+  EXPECT_TRUE(has(notes, "the checkpoint has the plain kernel")) << notes;
 }
 
 TEST_F(KernelChoicesOnGpu, AttentionIsComputedByWhoComputedItBefore) {

@@ -36,6 +36,9 @@ struct CublasLt {
   static const CublasLt& get();
 };
 
+// That the library does not compute a product so, as opposed to a failure.
+inline bool is_refusal(cublasStatus_t status) { return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE; }
+
 inline void cublaslt_check(cublasStatus_t status, const char* call, const char* file, int line) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   fail("cuBLASLt: {} (status {}) in {}, {}:{}", CublasLt::get().GetStatusName(status), static_cast<int>(status), call, file, line);

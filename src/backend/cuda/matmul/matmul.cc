@@ -9,6 +9,7 @@
 #include "backend/cuda/cuda_device.h"
 #include "backend/cuda/matmul/matmul_plain.h"
 #include "backend/cuda/matmul/matmul_problem.h"
+#include "base/format.h"
 #include "ops/gpu_scratch.h"
 
 namespace hlat {
@@ -17,6 +18,8 @@ namespace {
 
 constexpr const char* kPlainKernel = "plain kernel";
 constexpr double kWorthMeasuring = 1 << 24;  // multiplications: less is over before a launch is
+
+double work_of(const MatmulKey& key) { return static_cast<double>(key.s.m) * static_cast<double>(key.s.n) * static_cast<double>(key.s.k); }
 
 std::string device_name() {
   int device = 0;
@@ -28,6 +31,14 @@ std::string device_name() {
 
 PlainType plain_type(DType t) {
   return t == DType::f8e4m3 ? PlainType::e4m3 : t == DType::f8e5m2 ? PlainType::e5m2 : t == DType::bf16 ? PlainType::bf16 : PlainType::f32;
+}
+
+// Memory is what a failure is often for want of.
+std::string status_text(cublasStatus_t status) {
+  size_t free = 0, total = 0;
+  HLAT_CUDA(cudaMemGetInfo(&free, &total));
+  return fmt::format("{} (status {}), with {} of the GPU's memory free", CublasLt::get().GetStatusName(status), static_cast<int>(status),
+                     format_bytes(free));
 }
 
 std::string version_of(size_t v) { return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100); }
@@ -72,14 +83,19 @@ struct CudaMatmul::Library {
 
   std::string name() const { return "cuBLASLt " + version; }
 
-  // Sets what the run that is continued used. False: the record does not have the call, or the library refuses the algorithm.
+  // Sets what the run that is continued used. False: the record does not have the call, or the library refuses the algorithm, or it has
+  // some where the record has none, which that run may have lacked memory for.
   bool take_recorded(const std::string& call, const MatmulProblem& problem, size_t workspace, std::optional<MatmulChoice>& choice) {
     const auto found = recorded.find(call);
     if (found == recorded.end()) {
       unrecorded += recorded.empty() ? 0 : 1;
       return false;
     }
-    if (found->second == kPlainKernel) return true;
+    if (found->second == kPlainKernel) {
+      if (problem.candidates(workspace).choices.empty()) return true;
+      notes.push_back(fmt::format("matmul {}: the checkpoint has the plain kernel, and {} has algorithms: chosen again", call, name()));
+      return false;
+    }
     choice = parse_algo(found->second);
     if (choice && problem.accepts(*choice, workspace)) return true;
     choice.reset();
@@ -93,13 +109,17 @@ struct CudaMatmul::Library {
     if (take_recorded(call, problem, x.workspace_bytes, given)) return given;
     std::optional<MatmulChoice> stored = choices.find(in_cache);
     if (stored && problem.accepts(*stored, x.workspace_bytes)) return stored;
-    const double work = static_cast<double>(key.s.m) * static_cast<double>(key.s.n) * static_cast<double>(key.s.k);
-    if (work < kWorthMeasuring || !choices.on_disk() || is_recording(stream)) {
-      const auto proposals = problem.candidates(x.workspace_bytes);
-      return proposals.empty() ? std::nullopt : std::optional(proposals.front());
-    }
-    std::optional<MatmulChoice> best = measure(problem, x, key.s.accumulate, stream);
+    const MatmulProblem::Candidates proposed = problem.candidates(x.workspace_bytes);
+    if (proposed.failed != CUBLAS_STATUS_SUCCESS)
+      notes.push_back(fmt::format("matmul {}: {} failed to propose algorithms: {}", call, name(), status_text(proposed.failed)));
+    if (proposed.choices.empty()) return {};
+    if (work_of(key) < kWorthMeasuring || !choices.on_disk() || is_recording(stream)) return proposed.choices.front();
+    const Measured m = measure(proposed.choices, problem, x, key.s.accumulate, stream);
     ++measured;
+    if (m.failures > 0)
+      notes.push_back(fmt::format("matmul {}: {} of {} algorithms of {} failed when they were timed: {}", call, m.failures,
+                                  proposed.choices.size(), name(), status_text(m.failed)));
+    std::optional<MatmulChoice> best = m.best;
     if (best && best->microseconds > 0) {
       MatmulChoice agreed = choices.add(in_cache, *best, stored.has_value());
       if (problem.accepts(agreed, x.workspace_bytes)) best = agreed;
@@ -121,9 +141,10 @@ struct CudaMatmul::Library {
     return prepared.emplace(key, std::move(p)).first->second;
   }
 
-  // Wider products that cuBLASLt refuses are small ones of odd alignment; one of FP8 is a loss that the user should know of.
+  // A loss that the user should know of, unless the product is small: of those, cuBLASLt refuses some of odd alignment.
   void note_plain(const MatmulKey& key) {
-    if (is_fp8(key.s.a)) notes.push_back(fmt::format("matmul {}: {} does not take it; a plain kernel does, slowly", key.str(), name()));
+    if (is_fp8(key.s.a) || work_of(key) >= kWorthMeasuring)
+      notes.push_back(fmt::format("matmul {}: {} does not take it; a plain kernel does, slowly", key.str(), name()));
   }
 
   // c = op(a) op(b), + x.c with s.accumulate, which may be c and is laid out as c.
@@ -137,10 +158,11 @@ struct CudaMatmul::Library {
     latest = &p;
     if (p.choice) {
       const cublasStatus_t status = p.problem->call(p.algo, c.data, x);
-      const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
-      if (!refused) return HLAT_CUBLASLT(status);
+      if (status == CUBLAS_STATUS_SUCCESS) return;
+      const MatmulKey key(s, x.c, x.a, x.b, x.fast_sums);
+      if (!is_refusal(status)) fail("cuBLASLt: {} in matmul {}", status_text(status), key.str());
       p.choice.reset();  // proposed, but not for these operands after all
-      note_plain(MatmulKey(s, x.c, x.a, x.b, x.fast_sums));
+      note_plain(key);
     }
     copy_residual();
     HLAT_CUDA(plain_matmul(stream, {c.data, x.a.data, x.b.data, s.m, s.n, s.k, c.stride[0], x.a.stride[0], x.b.stride[0], s.trans_a,

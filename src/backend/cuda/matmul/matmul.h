@@ -3,8 +3,8 @@
 // remembered on disk (matmul_choices.h); a run that is continued brings its own, which go before both. Only algorithms whose sums have one
 // order are admitted, so equal calls give equal bits.
 // Products of FP8 (ops/fp8.h) go the same way, on GPUs that have them.
-// What cuBLASLt refuses (odd alignments) goes to a plain kernel. For inference nothing is measured, since it meets many shapes, each
-// seldom: cuBLASLt's first proposal is taken.
+// What cuBLASLt refuses (odd alignments) goes to a plain kernel, with a note unless it is small. For inference nothing is measured, since
+// it meets many shapes, each seldom: cuBLASLt's first proposal is taken.
 //
 // Not for concurrent use. The first call of a shape waits for the device and, with accumulate, takes memory for a second c for a
 // moment; later calls do neither and can be captured. A shape that is first met inside a capture is not measured.
@@ -42,7 +42,7 @@ class CudaMatmul {
   std::string library() const;                 // as choices name it
   KernelsByLibrary kernels() const;            // of all shapes so far, and those that were given
   void use(const KernelsByLibrary& recorded);  // from now on, for shapes that came already too
-  std::vector<std::string> take_notes();       // since the last call: shapes that the record lacks, algorithms that the library refused
+  std::vector<std::string> take_notes();       // since the last call: shapes that the record lacks, what was refused, failed or is slow
   void note_once(const std::string& line);     // among them, the first time
   // How the latest call was computed: "algorithm 66, tile 21, ...", "plain kernel"; for benchmarks.
   const std::string& latest() const;

@@ -72,11 +72,15 @@ class Race {
   Race(const MatmulProblem& problem, const MatmulOperands& x, void* d, cudaStream_t stream)
       : problem_(problem), x_(x), d_(d), watch_(stream) {}
 
-  // Short runs of each; those that do not run are left out.
-  void enter(const std::vector<MatmulChoice>& choices) {
+  // Short runs of each; those that do not run are left out. Told: those that failed.
+  void enter(const std::vector<MatmulChoice>& choices, Measured& told) {
     std::vector<MatmulChoice> running;
     for (MatmulChoice c : choices) {
-      if (problem_.call(algo_of(c), d_, x_) != CUBLAS_STATUS_SUCCESS) continue;  // also loads the kernel
+      const cublasStatus_t status = problem_.call(algo_of(c), d_, x_);  // also loads the kernel
+      if (status != CUBLAS_STATUS_SUCCESS) {
+        if (!is_refusal(status) && told.failures++ == 0) told.failed = status;
+        continue;
+      }
       c.microseconds = time(c, 1);
       running.push_back(c);
     }
@@ -131,23 +135,32 @@ class Race {
 
 }  // namespace
 
-std::optional<MatmulChoice> measure(const MatmulProblem& problem, const MatmulOperands& x, bool accumulate, cudaStream_t stream) {
-  const std::vector<MatmulChoice> candidates = problem.candidates(x.workspace_bytes);
-  if (candidates.empty()) return {};
+Measured measure(const std::vector<MatmulChoice>& candidates, const MatmulProblem& problem, const MatmulOperands& x, bool accumulate,
+                 cudaStream_t stream) {
+  Measured m;
+  if (candidates.empty()) return m;
   const size_t extent = static_cast<size_t>((x.c.dim(0) - 1) * x.c.stride[0] + x.c.dim(1)) * size_of(x.c.dtype);
   const Spare spare(accumulate ? extent : 0);
-  if (accumulate && spare.data() == nullptr) return candidates.front();  // memory is short: the library's favourite
+  if (accumulate && spare.data() == nullptr) {  // memory is short: the library's favourite
+    m.best = candidates.front();
+    return m;
+  }
   Race race(problem, x, accumulate ? spare.data() : x.c.data, stream);
-  race.enter(candidates);
-  if (race.entered().empty()) return {};
+  race.enter(candidates, m);
+  if (race.entered().empty()) {
+    if (m.failures > 0) m.best = candidates.front();  // its own call tells what is wrong, if it still is
+    return m;
+  }
   std::vector<MatmulChoice> more;
   for (size_t i = 0; i < std::min(kVaried, race.entered().size()); ++i)
     for (const MatmulChoice& c : problem.neighbours(race.entered()[i], x.workspace_bytes)) {
       const auto same = [&](const MatmulChoice& other) { return other.algo == c.algo; };
       if (std::none_of(candidates.begin(), candidates.end(), same) && std::none_of(more.begin(), more.end(), same)) more.push_back(c);
     }
-  race.enter(more);
-  return race.finish(candidates.front());
+  Measured varied;  // not proposed by the library: nobody misses them
+  race.enter(more, varied);
+  m.best = race.finish(candidates.front());
+  return m;
 }
 
 }  // namespace hlat

@@ -124,9 +124,10 @@ bool MatmulProblem::accepts(MatmulChoice& choice, size_t workspace) const {
   return result.workspaceSize <= workspace && deterministic(lt_, algo);
 }
 
-std::vector<MatmulChoice> MatmulProblem::candidates(size_t workspace) const {
+MatmulProblem::Candidates MatmulProblem::candidates(size_t workspace) const {
   constexpr int kMany = 24;
-  std::vector<MatmulChoice> out;
+  Candidates found;
+  std::vector<MatmulChoice>& out = found.choices;
   for (const size_t limit : {workspace, size_t{0}}) {
     Preference preference(lt_);
     preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(limit));
@@ -137,9 +138,12 @@ std::vector<MatmulChoice> MatmulProblem::candidates(size_t workspace) const {
     preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_[0]);
     std::array<cublasLtMatmulHeuristicResult_t, kMany> results{};
     int count = 0;
-    if (lt_.MatmulAlgoGetHeuristic(handle_, desc_, b_, a_, c_, c_, preference.get(), kMany, results.data(), &count) !=
-        CUBLAS_STATUS_SUCCESS)
+    const cublasStatus_t status =
+        lt_.MatmulAlgoGetHeuristic(handle_, desc_, b_, a_, c_, c_, preference.get(), kMany, results.data(), &count);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+      if (!is_refusal(status)) found.failed = status;
       continue;
+    }
     for (int i = 0; i < count; ++i) {
       const auto& r = results[static_cast<size_t>(i)];
       const MatmulChoice choice = choice_of(r.algo, r.workspaceSize);
@@ -147,7 +151,7 @@ std::vector<MatmulChoice> MatmulProblem::candidates(size_t workspace) const {
       if (r.state == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= workspace && deterministic(lt_, r.algo) && !known) out.push_back(choice);
     }
   }
-  return out;
+  return found;
 }
 
 std::vector<MatmulChoice> MatmulProblem::neighbours(const MatmulChoice& choice, size_t workspace) const {

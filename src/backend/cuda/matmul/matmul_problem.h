@@ -33,7 +33,11 @@ class MatmulProblem {
   // d = op(a) op(b) (+ c with accumulate); d has the layout of c. The status says whether it was launched.
   cublasStatus_t call(const cublasLtMatmulAlgo_t& algo, void* d, const MatmulOperands& x) const;
   // The algorithms the library proposes, its favourite first, with deterministic sums only.
-  std::vector<MatmulChoice> candidates(size_t workspace) const;
+  struct Candidates {
+    std::vector<MatmulChoice> choices;
+    cublasStatus_t failed = CUBLAS_STATUS_SUCCESS;  // of a search that has failed, and did not just find nothing
+  };
+  Candidates candidates(size_t workspace) const;
   // Variations of a choice that the library's proposals leave out.
   std::vector<MatmulChoice> neighbours(const MatmulChoice& choice, size_t workspace) const;
   bool accepts(MatmulChoice& choice, size_t workspace) const;  // sets the workspace it needs
@@ -59,7 +63,14 @@ inline cublasLtMatmulAlgo_t algo_of(const MatmulChoice& choice) {
 
 std::string describe(const MatmulChoice& choice);
 
-// Times the candidates on the operands; nothing if none of them runs. c is only written when the matmul overwrites it anyway.
-std::optional<MatmulChoice> measure(const MatmulProblem& problem, const MatmulOperands& x, bool accumulate, cudaStream_t stream);
+struct Measured {
+  std::optional<MatmulChoice> best;               // none: all are refused
+  int64_t failures = 0;                           // candidates that failed and were not just refused, say for want of memory
+  cublasStatus_t failed = CUBLAS_STATUS_SUCCESS;  // the first of them
+};
+// Times the candidates on the operands, the library's favourite first: it is the best one too where none runs and not all are refused.
+// c is only written when the matmul overwrites it anyway.
+Measured measure(const std::vector<MatmulChoice>& candidates, const MatmulProblem& problem, const MatmulOperands& x, bool accumulate,
+                 cudaStream_t stream);
 
 }  // namespace hlat
