@@ -24,21 +24,25 @@ std::vector<Violation> fp8_shape_violations(const Config& config) {
   // Of a micro-batch that is chosen: if the largest one does not do, none does.
   const int64_t tp = config.parallel.tp, rows = config.train.global_batch / std::max<int64_t>(1, config.parallel.dp);
   const int64_t tokens = (config.train.micro_batch > 0 ? config.train.micro_batch : rows) * config.train.seq_len;
+  const std::string which =
+      config.train.micro_batch > 0 ? "a micro-batch" : fmt::format("even a micro-batch of all {} sequences of a replica", rows);
   if (tokens % kFp8Grain != 0)
     found.push_back({{"train.seq_len", "train.micro_batch", "train.precision"},
-                     fmt::format("a micro-batch has {} tokens; FP8 products need a multiple of {}", tokens, kFp8Grain)});
+                     fmt::format("{} has {} tokens; FP8 products need a multiple of {}", which, tokens, kFp8Grain)});
   if (!m.coalesced)
     found.push_back({{"model.coalesced", "train.precision"}, "must be true with FP8 products: separate projections have none"});
   if (tp <= 1 || m.hidden % kFp8Grain != 0) return found;
-  // Gate and up projections together have twice the columns.
-  const int64_t grain = m.ffn % kFp8Grain == 0 ? kFp8Grain : kFp8Grain / 2;
-  for (int rank = 0; m.ffn % grain == 0 && rank < tp; ++rank)
-    if (const int64_t share = part_of(m.ffn, rank, static_cast<int>(tp)).count; share % grain != 0) {
-      found.push_back(
-          {{"parallel.tp", "model.ffn", "train.precision"},
-           fmt::format("tp rank {} has {} of the {} columns of model.ffn; FP8 products need a multiple of {}", rank, share, m.ffn, grain)});
-      break;
-    }
+  // Of an ffn that is an odd multiple of 8 only gate and up are FP8, which together have twice the columns.
+  const bool down = m.ffn % kFp8Grain == 0;
+  const int64_t grain = down ? kFp8Grain : kFp8Grain / 2;
+  for (int rank = 0; m.ffn % grain == 0 && rank < tp; ++rank) {
+    const int64_t share = part_of(m.ffn, rank, static_cast<int>(tp)).count, times = down ? 1 : 2;
+    if (share % grain == 0) continue;
+    found.push_back({{"parallel.tp", "model.ffn", "train.precision"},
+                     fmt::format("tp rank {} has {} of the {} columns of {}; FP8 products need a multiple of {}", rank, times * share,
+                                 times * m.ffn, down ? "model.ffn" : "gate and up together (model.ffn)", kFp8Grain)});
+    break;
+  }
   if (m.heads * m.head_dim() % kFp8Grain == 0 && m.head_dim() % kFp8Grain != 0)
     found.push_back({{"parallel.tp", "model.heads", "train.precision"},
                      fmt::format("heads of {} columns cannot be split over tp with FP8 products, which need a multiple of {}", m.head_dim(),

@@ -76,6 +76,7 @@ Ctx Executor::context(Ops& ops, const GradientSums& sums, int64_t batch, int64_t
              .params = params_,
              .tape = tape_,
              .tp = {mesh_.along(Axis::tp), config_.parallel.sequence},
+             .holders = &mesh_.along(Axis::kv),
              .attention = shape,
              .rope = rope_.rows(0, std::min(seq, rope_.dim(0))),
              .norm_eps = config_.model.norm_eps,

@@ -75,6 +75,7 @@ class Executor {
   Tensor loss_sum() const { return loss_sum_; }  // (1) f64
   Tensor rope_table() const { return rope_; }    // (T, E)
   DType stat() const { return stat_; }           // of statistics and scalars
+  size_t fp8_saves() const { return tape_.fp8_saves(); }
   bool reads_batches() const { return hlat::reads_batches(mesh_.coord(), mesh_.shape()); }
 
  private:

@@ -25,6 +25,7 @@ struct RankPlan {
   Cost cost;
   std::vector<AxisTraffic> traffic;
   size_t host_bytes = 0;   // of the host's memory for communication, where the regions lie on a device
+  size_t fp8_saves = 0;    // bytes that region saved would have more with bf16 in place of FP8
   size_t saved_bytes = 0;  // of state that this rank puts into a checkpoint
   MeshShape mesh;
   MeshCoord coord;

@@ -1,5 +1,6 @@
 #include "nn/attention.h"
 
+#include "nn/holder_sum.h"
 #include "nn/narrow_attention.h"
 #include "nn/output_std.h"
 
@@ -113,6 +114,7 @@ void Attention::backward(Ctx& ctx, Tensor x, Tensor dy, Tensor dx) const {
     }
     ctx.store(dqkv, wide, {.name = "dqkv", .columns = qkv.outputs(ctx)});
   }
+  if (qkv.fp8(ctx)) sum_over_holders(ctx, dqkv);
   qkv.backward_column_split(ctx, qkv.kept(ctx, x), qkv.gradient(ctx, dqkv), dx, "dattention input");
 }
 

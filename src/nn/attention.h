@@ -1,7 +1,7 @@
 // Self-attention: qkv = x Wqkv^T (one coalesced projection), RoPE on q and k, causal attention, y = a Wo^T.
 // In a pass with a cache of keys and values (nn/kv_cache.h) queries attend to what is there, and nothing is saved for a backward.
 // Saved: qkv after RoPE (op qkv), the attention output and its log-sum-exp (op attention).
-// Split over tp by heads: H and K count this rank's. When tp exceeds the kv heads, several ranks hold the same ones.
+// Split over tp by heads: H and K count this rank's. When tp exceeds the kv heads, several ranks hold the same ones (nn/holder_sum.h).
 #pragma once
 
 #include "config/config.h"

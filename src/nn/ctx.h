@@ -21,6 +21,7 @@ struct Ctx {
   const ParamStore& params;
   Tape& tape;
   TpRegion tp;
+  Comm* holders = nullptr;   // tp ranks with the same kv heads, this one among them; null: nobody else has them
   AttentionShape attention;  // of the micro-batch, with this rank's heads
   Tensor rope;               // (T, E) cosines and sines
   double norm_eps = 1e-5;

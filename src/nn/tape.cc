@@ -5,6 +5,9 @@ namespace {
 
 constexpr std::array<const char*, kBlockOps> kOpNames = {"norm1", "qkv", "attention", "mid", "norm2", "gate_up", "swiglu"};
 
+// As a region does it.
+size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
 KeepMask keep_mask(const Recompute& policy, int64_t layer) {
   if (policy.every > 0) return layer % policy.every == 0 ? kKeepNothing : kKeepAll;
   switch (policy.kind) {
@@ -27,7 +30,10 @@ void Tape::begin(TapeKey key, bool recomputing) {
 
 // A shorter sequence (generation) uses the front of what a step allocated.
 Tensor Tape::kept(Tensor& place, DType dtype, const Shape& shape, const std::string& label) {
-  if (!place.defined()) place = memory_[Purpose::saved].alloc(dtype, shape, label);
+  if (!place.defined()) {
+    place = memory_[Purpose::saved].alloc(dtype, shape, label);
+    if (is_fp8(dtype)) fp8_saves_ += aligned(2 * place.bytes()) - aligned(place.bytes());
+  }
   HLAT_CHECK(place.dtype == dtype && place.numel() >= shape.numel(), "{}: {} asked of {}", label, shape.str(), place.str());
   return place.viewed(shape);
 }

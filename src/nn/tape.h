@@ -51,6 +51,7 @@ class Tape {
   TapeOutput output(BlockOp op, int output, DType dtype, const Shape& shape);
   Tensor at(BlockOp op, int output = 0) const;       // in the backward, after recomputation
   bool recomputing() const { return recomputing_; }  // since begin_recompute
+  size_t fp8_saves() const { return fp8_saves_; }    // bytes that kept outputs in FP8 would take more in bf16
 
  private:
   using Outputs = std::array<std::array<Tensor, kMaxOutputs>, kBlockOps>;
@@ -66,6 +67,7 @@ class Tape {
   int64_t layer_ = 0;
   KeepMask keep_ = kKeepAll;
   bool recomputing_ = false;
+  size_t fp8_saves_ = 0;
 };
 
 }  // namespace hlat

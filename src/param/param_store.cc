@@ -25,7 +25,11 @@ ParamStore::ParamStore(std::vector<ParamSpec> specs, const Precision& precision,
   plan_buckets(sharding.bucket_bytes);
   place(memory, sharding, use);
   if (use == ParamUse::training && precision_.fp8) fp8_state_ = Fp8State(specs_, precision_, memory[Purpose::optimizer]);
-  if (use == ParamUse::training) make_units();
+  if (use != ParamUse::training) return;
+  for (ParamId id = 0; id < size(); ++id)
+    if (fp8(id) && spec(id).counted() < spec(id).slice.local().numel() && !uncounted_seen_.defined())
+      uncounted_seen_ = memory[Purpose::optimizer].alloc(DType::f64, {kFp8Seen}, "FP8 values seen of other ranks' rows");
+  make_units();
 }
 
 // From the last group to the first: the order of a backward. A bucket ends between groups, so it is ready with its last one. Weights of
@@ -128,7 +132,9 @@ void ParamStore::make_units() {
                                      .step = {},
                                      .weight_sq = {},
                                      .fp8_scale = fp8(id) ? fp8_state_.scale(id, Fp8Role::weight) : Tensor{},
-                                     .fp8_seen = fp8(id) ? fp8_state_.seen(id, Fp8Role::weight) : Tensor{}};
+                                     .fp8_seen = !fp8(id)  ? Tensor{}
+                                                 : counted ? fp8_state_.seen(id, Fp8Role::weight)
+                                                           : uncounted_seen_};
           units_.push_back(
               {.param = id, .tensors = tensors, .map = run.map, .bucket = static_cast<int>(i), .begin = x, .counted = counted});
         }

@@ -44,7 +44,7 @@ struct UpdateUnit {
   ElementMap map;
   int bucket = 0;
   int64_t begin = 0;    // of its first element in the bucket
-  bool counted = true;  // in global norms
+  bool counted = true;  // in global norms and in what FP8 scales follow from
 };
 
 class ParamStore {
@@ -95,6 +95,7 @@ class ParamStore {
   Precision precision_;
   std::vector<Tensor> weight_, grad_, transposed_, wide_;
   Fp8State fp8_state_;
+  Tensor uncounted_seen_;        // (kFp8Seen): of rows that another rank counts; read by nobody
   std::vector<int64_t> offset_;  // of each parameter in its bucket
   std::vector<Bucket> buckets_;
   std::vector<UpdateUnit> units_;

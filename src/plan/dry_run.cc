@@ -49,6 +49,7 @@ RankPlan dry_run(const Config& config, const PlanTarget& target, int rank, StepT
   plan.cost = model.ops().cost();
   plan.traffic = traffic_of(mesh);
   plan.memory = model.high_water();
+  plan.fp8_saves = model.executor().fp8_saves();
   plan.host_bytes = mesh.host_bytes();
   if (trains) plan.saved_bytes = Saver::state_bytes(model.executor().params(), mesh.coord().dp, mesh.shape().dp);
   plan.mesh = mesh.shape();

@@ -20,11 +20,13 @@ Fp8Plan fp8_plan(const Config& config) {
   return plan;
 }
 
-std::string fp8_text(const Config& config) {
+std::string fp8_text(const Config& config, const RankPlan& plan) {
   if (!precision_of(config).fp8) return {};
-  const Fp8Plan plan = fp8_plan(config);
-  std::string s = fmt::format("FP8: products with {} parameters", format_count(static_cast<double>(plan.parameters)));
-  if (!plan.wide_names.empty()) s += fmt::format("; in bf16, as no multiples of {}: {}", kFp8Grain, fmt::join(plan.wide_names, ", "));
+  const Fp8Plan fp8 = fp8_plan(config);
+  std::string s = fmt::format("FP8: products with {} parameters", format_count(static_cast<double>(fp8.parameters)));
+  if (!fp8.wide_names.empty()) s += fmt::format("; in bf16, as no multiples of {}: {}", kFp8Grain, fmt::join(fp8.wide_names, ", "));
+  const size_t saved = plan.memory[Purpose::saved];
+  if (plan.fp8_saves > 0) s += fmt::format("; saved {}, {} in bf16", format_bytes(saved), format_bytes(saved + plan.fp8_saves));
   return s + "\n";
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "model/rank_plan.h"
 
 namespace hlat {
 
@@ -14,6 +15,7 @@ struct Fp8Plan {
 };
 
 Fp8Plan fp8_plan(const Config& config);
-std::string fp8_text(const Config& config);  // a line; empty without FP8 products
+// A line, with the memory of what this rank keeps for the backward; empty without FP8 products.
+std::string fp8_text(const Config& config, const RankPlan& plan);
 
 }  // namespace hlat

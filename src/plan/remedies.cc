@@ -27,9 +27,18 @@ std::vector<Change> key_changes(const Config& config) {
     list.push_back({"parallel.sequence=true", [](Config& c) { c.parallel.sequence = true; }});
   if (config.parallel.dp > 1 && !config.parallel.zero1) list.push_back({"parallel.zero1=true", [](Config& c) { c.parallel.zero1 = true; }});
   if (config.train.loss_chunk > 256) list.push_back({"train.loss_chunk=256", [](Config& c) { c.train.loss_chunk = 256; }});
-  const PrecisionKind leanest = precision_of(config).fp8 ? PrecisionKind::fp8_sr : PrecisionKind::bf16_sr;
-  if (config.train.precision != leanest && config.precision == PrecisionConfig{})
-    list.push_back({fmt::format("train.precision={}", name_of(leanest)), [leanest](Config& c) { c.train.precision = leanest; }});
+  return list;
+}
+
+// Each takes less for the state than the one before. FP8 keeps less for the backward, so which is smaller depends on the model.
+std::vector<Change> precision_changes(const Config& config) {
+  std::vector<Change> list;
+  if (!(config.precision == PrecisionConfig{})) return list;
+  std::vector<PrecisionKind> kinds = {PrecisionKind::bf16_sr};
+  if (precision_of(config).fp8) kinds.insert(kinds.begin(), PrecisionKind::fp8_sr);
+  for (const PrecisionKind kind : kinds)
+    if (config.train.precision != kind)
+      list.push_back({fmt::format("train.precision={}", name_of(kind)), [kind](Config& c) { c.train.precision = kind; }});
   return list;
 }
 
@@ -78,14 +87,18 @@ std::vector<Remedy> remedies(const Config& config, const RankPlan& plan, const F
   const Search search(plan, fit, target);
   std::vector<Remedy> found;
   Config all = config;
-  for (const Change& change : key_changes(config)) {
+  const auto add = [&](const Change& change, size_t below) {
     Config c = config;
     change.edit(c);
     const auto remedy = search.tried(change.text, c);
-    if (!remedy) continue;
+    if (!remedy || remedy->bytes >= below) return below;
     found.push_back(*remedy);
     change.edit(all);
-  }
+    return remedy->bytes;
+  };
+  for (const Change& change : key_changes(config)) add(change, plan.memory.total());
+  size_t least = plan.memory.total();
+  for (const Change& change : precision_changes(config)) least = add(change, least);
   if (found.size() > 1)
     if (const auto remedy = search.tried("all of these", all)) found.push_back(*remedy);
   const bool keys_help = !found.empty();

@@ -130,7 +130,7 @@ std::string plan_table(const Config& config, const std::vector<RankPlan>& stages
                          config.train.micro_batch, precision_words(config), config.train.recompute.str())
            : fmt::format("pass of an evaluation (micro-batches of {} x {}), precision {}, weights alone\n", config.train.micro_batch,
                          config.train.seq_len, precision_words(config));
-  if (plan.use == ParamUse::training) s += fp8_text(config);
+  if (plan.use == ParamUse::training) s += fp8_text(config, plan);
   if (plan.mesh.ranks() > 1) s += mesh_text(config) + "\n";
   s += "\n";
   if (stages.size() > 1) s += stage_table(stages);
@@ -196,7 +196,7 @@ nlohmann::ordered_json plan_json(const Config& config, const std::vector<RankPla
   j["tokens_per_step"] = plan.tokens;
   j["precision"] = precision_words(config);
   if (const Fp8Plan fp8 = fp8_plan(config); plan.use == ParamUse::training && fp8.parameters > 0)
-    j["fp8"] = {{"parameters", fp8.parameters}, {"wide", fp8.wide_names}};
+    j["fp8"] = {{"parameters", fp8.parameters}, {"wide", fp8.wide_names}, {"saved_in_bf16", plan.memory[Purpose::saved] + plan.fp8_saves}};
   j["recompute"] = config.train.recompute.str();
   j["micro_batch"] = config.train.micro_batch;
   j["use"] = plan.use == ParamUse::training ? "training" : "evaluation";

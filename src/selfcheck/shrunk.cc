@@ -1,10 +1,12 @@
 #include "selfcheck/shrunk.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "base/fp8.h"
+#include "config/linear_shapes.h"
 #include "model/llama.h"
 #include "parallel/partition.h"
 
@@ -50,15 +52,31 @@ int64_t shrunk_head(int64_t head_dim, int64_t heads, bool fp8) {
   return e;
 }
 
+// Which linear layers have FP8 products, where the policy has any.
+std::array<bool, 4> fp8_layers(const Config& c) {
+  std::array<bool, 4> fits{};
+  const auto shapes = linear_shapes(c.model);
+  for (size_t i = 0; i < fits.size(); ++i) fits[i] = precision_of(c).fp8 && fp8_fits(shapes[i].outputs, shapes[i].inputs);
+  return fits;
+}
+
+void set_heads(ModelConfig& m, const ModelConfig& given, int64_t kv, int64_t head_dim) {
+  m.heads = kv * (given.heads / given.kv());
+  m.kv_heads = given.kv_heads != 0 ? kv : 0;
+  m.hidden = m.heads * head_dim;
+  m.init_std = given.init_std * std::sqrt(static_cast<double>(given.hidden) / static_cast<double>(m.hidden));
+}
+
+// Heads of a size that 16 does not divide: it takes several until their columns are a multiple of 16 as those of the given model are. Their
+// layers are FP8 on one tp rank only, where any number of heads will do.
 void shrink_heads(Config& c) {
-  ModelConfig& m = c.model;
-  const int64_t tp = c.parallel.tp, group = m.heads / m.kv(), head_dim = m.head_dim(), hidden = m.hidden;
-  const int64_t kv = m.kv() <= tp ? m.kv() : tp * std::min<int64_t>(m.kv() / tp, 2) + m.kv() % tp;
-  const bool grouped = m.kv_heads != 0;
-  m.heads = kv * group;
-  m.kv_heads = grouped ? kv : 0;
-  m.hidden = m.heads * shrunk_head(head_dim, m.heads, precision_of(c).fp8);
-  m.init_std *= std::sqrt(static_cast<double>(hidden) / static_cast<double>(m.hidden));
+  const ModelConfig given = c.model;
+  const std::array<bool, 4> fp8 = fp8_layers(c);
+  const int64_t tp = c.parallel.tp;
+  int64_t kv = given.kv() <= tp ? given.kv() : tp * std::min<int64_t>(given.kv() / tp, 2) + given.kv() % tp;
+  const int64_t head_dim = shrunk_head(given.head_dim(), kv * (given.heads / given.kv()), precision_of(c).fp8);
+  set_heads(c.model, given, kv, head_dim);
+  while (tp == 1 && kv < given.kv() && fp8_layers(c) != fp8) set_heads(c.model, given, ++kv, head_dim);
 }
 
 void shrink_batch(Config& c) {
@@ -99,6 +117,8 @@ Config shrunk(const Config& given) {
   c.model.ffn = shrunk_size(c.model.ffn, unit, c.model.hidden);
   c.model.vocab = shrunk_size(c.model.vocab, unit, kVocab);
   shrink_batch(c);
+  HLAT_CHECK(fp8_layers(c) == fp8_layers(given), "hidden {}, heads {}, kv heads {}, ffn {}: other FP8 products than those of the model",
+             c.model.hidden, c.model.heads, c.model.kv(), c.model.ffn);
   return c;
 }
 

@@ -16,9 +16,11 @@ Passed passed(const Executor& executor, ParamId id, Fp8Role role) {
   const MeshShape& mesh = executor.mesh().shape();
   const Slice& slice = executor.params().spec(id).slice;
   const bool input = role == Fp8Role::input, split_output = slice.dim == 0, whole = input == split_output;
+  // Of rows that several ranks hold, one of them has the gradient of each token (nn/holder_sum.h).
+  const ParamSpec& spec = executor.params().spec(id);
+  const int64_t columns = input ? slice.local()[1] : spec.counted() / slice.local()[1];
   const double tokens = static_cast<double>(c.train.global_batch * c.train.seq_len) / mesh.dp / (whole ? mesh.tp : 1);
-  return {.values = tokens * static_cast<double>(slice.local()[input ? 1 : 0]),
-          .share = whole && !c.parallel.sequence ? 1.0 / mesh.tp : 1.0};
+  return {.values = tokens * static_cast<double>(columns), .share = whole && !c.parallel.sequence ? 1.0 / mesh.tp : 1.0};
 }
 
 }  // namespace
@@ -40,7 +42,7 @@ Fp8Counts fp8_counts(const Executor& executor) {
       of(role)[2] += own.share * seen.lost;
     }
   for (const UpdateUnit& u : params.units())
-    if (u.tensors.fp8_seen.defined()) of(Fp8Role::weight)[0] += static_cast<double>(u.tensors.weight.numel());
+    if (u.counted && u.tensors.fp8_seen.defined()) of(Fp8Role::weight)[0] += static_cast<double>(u.tensors.weight.numel());
   return counts;
 }
 

@@ -30,7 +30,7 @@ TEST(Fp8Shapes, TokensOfAMicroBatch) {
   EXPECT_EQ(problem([](Config& c) { c.train.seq_len = 72, c.train.micro_batch = 2; }), "");
   EXPECT_EQ(problem([](Config& c) { c.train.seq_len = 72, c.train.micro_batch = 0; }), "") << "auto: 2, 4 and 8 do";
   EXPECT_EQ(problem([](Config& c) { c.train.seq_len = 33, c.train.micro_batch = 0; }),
-            "a micro-batch has 264 tokens; FP8 products need a multiple of 16");
+            "even a micro-batch of all 8 sequences of a replica has 264 tokens; FP8 products need a multiple of 16");
 }
 
 TEST(Fp8Shapes, SharesOfTensorParallelRanks) {
@@ -39,7 +39,7 @@ TEST(Fp8Shapes, SharesOfTensorParallelRanks) {
             "tp rank 0 has 200 of the 400 columns of model.ffn; FP8 products need a multiple of 16");
   // Gate and up together have 720 rows, which FP8 takes, and 360 on a rank, which it does not.
   EXPECT_EQ(problem([](Config& c) { c.parallel.tp = 2, c.model.ffn = 360; }),
-            "tp rank 0 has 180 of the 360 columns of model.ffn; FP8 products need a multiple of 8");
+            "tp rank 0 has 360 of the 720 columns of gate and up together (model.ffn); FP8 products need a multiple of 16");
   EXPECT_EQ(problem([](Config& c) { c.parallel.tp = 2, c.model.ffn = 372; }), "") << "its MLP is bf16";
   EXPECT_EQ(problem([](Config& c) { c.parallel.tp = 2, c.model.heads = 16; }),
             "heads of 8 columns cannot be split over tp with FP8 products, which need a multiple of 16");

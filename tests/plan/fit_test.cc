@@ -95,6 +95,39 @@ TEST(Remedies, CombineKeysAndRanksWhereNeitherIsEnough) {
       std::any_of(list.begin(), list.end(), [](const Remedy& r) { return r.fits && r.change.starts_with("all of these and parallel."); }));
 }
 
+// State of bf16_sr is smaller than that of fp8_sr, which keeps less for the backward: the smaller one is named last, and nothing after it.
+TEST(Remedies, OfFp8AreThePoliciesThatTakeLess) {
+  const auto precisions = [](const Config& c) {
+    const RankPlan plan = dry_run(c, {});
+    std::vector<std::string> named;
+    size_t bytes = plan.memory.total();
+    for (const Remedy& r : remedies(c, plan, room_for(1), {})) {
+      if (!r.change.starts_with("train.precision=")) continue;
+      EXPECT_LT(r.bytes, bytes) << r.change;
+      named.push_back(r.change.substr(r.change.find('=') + 1));
+      bytes = r.bytes;
+    }
+    return named;
+  };
+  using Names = std::vector<std::string>;
+  Config c;
+  c.model = {.preset = {}, .layers = 4, .hidden = 256, .heads = 4, .kv_heads = 4, .ffn = 512, .vocab = 256};
+  c.parallel.dp = 1;
+  c.train.precision = PrecisionKind::fp8;
+  c.train.global_batch = 1024;
+  c.train.seq_len = 16;
+  c.train.micro_batch = 1;
+  EXPECT_EQ(precisions(c), (Names{"fp8_sr", "bf16_sr"}));
+  c.train.micro_batch = 1024;
+  EXPECT_EQ(precisions(c), Names{"fp8_sr"});
+  c.train.precision = PrecisionKind::fp8_sr;
+  EXPECT_EQ(precisions(c), Names{});
+  c.train.micro_batch = 1;
+  EXPECT_EQ(precisions(c), Names{"bf16_sr"});
+  c.train.precision = PrecisionKind::mixed;
+  EXPECT_EQ(precisions(c), Names{"bf16_sr"});
+}
+
 TEST(Plan, SaysNothingWasStartedWhereNothingWas) {
   try {
     config_of({"parallel.tp=2"}, 3);

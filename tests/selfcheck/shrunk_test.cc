@@ -74,7 +74,12 @@ TEST(Shrunk, KeepsTheShapesOfFp8) {
                        {3, 12, 3, 64, 4608, 4096, 1},
                        {2, 32, 4, 64, 5632, 72, 8},
                        {1, 16, 16, 64, 5000, 68, 4},
-                       {4, 32, 8, 128, 8192, 2052, 4}}) {
+                       {4, 32, 8, 128, 8192, 2052, 4},
+                       {1, 32, 32, 100, 8640, 2048, 1},
+                       {1, 32, 1, 100, 8640, 2048, 1},
+                       {1, 40, 5, 100, 8648, 2048, 1},
+                       {1, 32, 16, 98, 8640, 2048, 1},
+                       {1, 16, 8, 72, 3072, 2048, 1}}) {
     Config c = large(r.tp, 1, 1);
     c.train.precision = PrecisionKind::fp8;
     c.model.heads = r.heads, c.model.kv_heads = r.kv, c.model.hidden = r.heads * r.head, c.model.ffn = r.ffn;
