@@ -13,6 +13,10 @@ namespace hlat {
 double middle_of(std::vector<double> values);                           // the median, the upper one of an even number; 0 of none
 double deviation_of(const std::vector<double>& values, double around);  // 1.4826 times the median distance: of normal noise its deviation
 
+// The deviation of single values from the moves between neighbours, which a level that changes seldom does not widen; 0 of fewer than two.
+double noise_of(const std::vector<double>& values);
+inline constexpr double kErrorOfMedian = 1.25;  // of normal noise: times the deviation over the root of the count
+
 struct RobustLine {
   double slope = 0, at_zero = 0;
   double spread = 0;  // of the values around it
