@@ -21,25 +21,43 @@ constexpr double kRowsAgain = 0.1;
 constexpr size_t kRowLooks = 3;
 constexpr int64_t kShortRow = 16;
 
-// A source whose loss has halved within the window, to less than half of the others', which have fallen by less than 15 %.
-constexpr size_t kSourceLooks = 24, kSourceEnds = 4;
-constexpr double kSourceFell = 0.5, kOthersFell = 0.85;
+// A source whose loss falls along a line (in its logarithm) through up to 64 measurements to less than half of what it would be had it
+// fallen as the others', beyond noise, and lies below half of theirs, while they lose no more than a fifth. A source that is merely easy,
+// such as tables or logs, falls early, while the others fall too, and then stays at its entropy; one that is learned by heart goes on
+// falling.
+constexpr size_t kSourceLooks = 64, kFewestSourceLooks = 48, kSourceEnds = 8;
+constexpr double kSourceFell = 0.5, kOthersFell = 0.8, kSourceErrors = 5;
 
+// In natural logarithms: the noise of a loss near 0 is a share of it.
 struct SourceFall {
   std::string name;
   int64_t since = 0;
-  double begin = 0, now = 0;
+  double now = 0, fall = 0, error = 0;  // error: of the fall
 };
+
+// The first step of the latest measurements, kSourceEnds at a time, that were not yet a tenth below the first ones.
+int64_t begin_of_fall(const std::vector<double>& steps, const std::vector<double>& losses, double begin) {
+  const double high = begin + std::log(0.9);
+  size_t since = 0;
+  for (size_t i = 0; i + kSourceEnds <= losses.size(); i += kSourceEnds) {
+    const auto first = losses.begin() + static_cast<std::ptrdiff_t>(i);
+    if (upper_median({first, first + kSourceEnds}) >= high) since = i;
+  }
+  return static_cast<int64_t>(steps[since]);
+}
 
 // Not every measurement has rows of every source.
 std::optional<SourceFall> fall_of_source(AlarmMemory& memory, int64_t step, const std::string& name, double loss) {
+  constexpr double least = 1e-9, digits = 1000;  // a loss of 0 has no logarithm; more digits would only fill checkpoints
   const std::vector<double>& steps = keep(memory, "steps of " + name, static_cast<double>(step), kSourceLooks);
-  const std::vector<double>& losses = keep(memory, "loss of " + name, loss, kSourceLooks);
-  if (losses.size() < 3 * kSourceEnds) return {};
+  const double rounded = std::round(digits * std::log(std::max(loss, least))) / digits;
+  const std::vector<double>& losses = keep(memory, "log loss of " + name, rounded, kSourceLooks);
+  if (losses.size() < kFewestSourceLooks) return {};
   return SourceFall{.name = name,
-                    .since = static_cast<int64_t>(steps.front()),
-                    .begin = upper_median({losses.begin(), losses.begin() + kSourceEnds}),
-                    .now = upper_median({losses.end() - kSourceEnds, losses.end()})};
+                    .since = begin_of_fall(steps, losses, upper_median({losses.begin(), losses.begin() + kSourceEnds})),
+                    .now = upper_median({losses.end() - kSourceEnds, losses.end()}),
+                    .fall = line_through(steps, losses).slope * (steps.back() - steps.front()),
+                    .error = noise_of(losses) * std::sqrt(12 / static_cast<double>(losses.size()))};
 }
 
 std::optional<Finding> source_by_heart(const AlarmView& view, AlarmMemory& memory) {
@@ -50,16 +68,17 @@ std::optional<Finding> source_by_heart(const AlarmView& view, AlarmMemory& memor
   for (const SourceFall& own : falls) {
     std::vector<double> now, shares;
     for (const SourceFall& other : falls)
-      if (&other != &own) now.push_back(other.now), shares.push_back(other.now / other.begin);
-    if (now.empty() || own.now >= kSourceFell * own.begin || own.now >= kSourceFell * upper_median(now)) continue;
-    if (upper_median(shares) < kOthersFell) continue;
+      if (&other != &own) now.push_back(other.now), shares.push_back(other.fall);
+    if (now.empty() || own.now >= std::log(kSourceFell) + upper_median(now)) continue;
+    const double others = upper_median(shares), further = others - own.fall;
+    if (others < std::log(kOthersFell) || further < std::max(-std::log(kSourceFell), kSourceErrors * own.error)) continue;
     return Finding{
-        .value = own.now,
-        .limit = kSourceFell * upper_median(now),
+        .value = std::exp(own.now),
+        .limit = kSourceFell * std::exp(upper_median(now)),
         .since = own.since,
-        .evidence = fmt::format("the loss of source {} has fallen from {:.4f} to {:.4f} in {} steps, that of the others to {:.1f}% of what "
-                                "it was: it is learned by heart",
-                                own.name, own.begin, own.now, view.metrics.step - own.since, 100 * upper_median(shares))};
+        .evidence = fmt::format("the loss of source {} has fallen from {:.4f} to {:.4f} since step {}, that of the others to {:.1f}% of "
+                                "what it was: it is learned by heart",
+                                own.name, std::exp(own.now - own.fall), std::exp(own.now), own.since, 100 * std::exp(others))};
   }
   return {};
 }

@@ -5,6 +5,13 @@
 
 namespace hlat {
 
+double noise_of(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  double squares = 0;
+  for (size_t i = 1; i < values.size(); ++i) squares += (values[i] - values[i - 1]) * (values[i] - values[i - 1]);
+  return std::sqrt(squares / (2 * static_cast<double>(values.size() - 1)));
+}
+
 RobustLine line_through(std::span<const double> x, std::span<const double> y) {
   HLAT_CHECK(x.size() == y.size() && x.size() > 1, "{} and {} numbers for a line", x.size(), y.size());
   std::vector<double> slopes, rests;

@@ -10,6 +10,10 @@
 
 namespace hlat {
 
+// The deviation of single values from the moves between neighbours, which a level that changes seldom does not widen; 0 of fewer than two.
+double noise_of(const std::vector<double>& values);
+inline constexpr double kErrorOfMedian = 1.25;  // of normal noise: times the deviation over the root of the count
+
 struct RobustLine {
   double slope = 0, at_zero = 0;
   double spread = 0;  // of the values around it

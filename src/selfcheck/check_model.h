@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -13,6 +14,8 @@
 
 namespace hlat {
 
+class CheckModel;
+
 // What the checks of a rank share.
 struct SelfCheckRun {
   const Config& given;   // the run's
@@ -20,7 +23,8 @@ struct SelfCheckRun {
   Backend& backend;
   Comm& world;
   int local_ranks = 1, threads = 1;
-  std::vector<int> on_host;  // ranks
+  std::vector<int> on_host;                          // ranks
+  std::function<void(CheckModel&)> after_load = {};  // of `resume`, for tests: spoils what was loaded
   int rank() const { return world.rank(); }
   bool drifts() const { return !config.precision.keyed_noise && world.size() > 1; }  // ranks draw noise of their own, and come apart
   MeshCoord coord(int r) const { return coord_of(r, mesh_shape(config.parallel)); }

@@ -48,6 +48,12 @@ struct Elements {
   int64_t whole = 0;
 };
 
+std::vector<const std::vector<float>*> tensors_of(const OneRankStep& one, const std::string& name) {
+  std::vector<const std::vector<float>*> tensors;
+  for (const OneRankGradients& replica : one.replicas) tensors.push_back(&replica.at(name));
+  return tensors;
+}
+
 std::map<std::string, Elements> elements_of(const std::vector<LocalPart>& own, const OneRankStep& one) {
   const size_t dp = one.replicas.size();
   std::map<std::string, Elements> all;
@@ -55,18 +61,21 @@ std::map<std::string, Elements> elements_of(const std::vector<LocalPart>& own, c
     Elements& e = all[part.tensor];
     e.replicas.resize(dp);
     e.whole = part.whole;
+    const auto replicas = tensors_of(one, part.tensor);
     for (size_t i = 0; i < part.values.size(); ++i) {
       e.own.push_back(part.values[i]);
       const auto global = static_cast<size_t>(part.map.global(static_cast<int64_t>(i)));
-      for (size_t d = 0; d < dp; ++d) e.replicas[d].push_back(one.replicas[d].at(part.tensor)[global] / static_cast<double>(dp));
+      for (size_t d = 0; d < dp; ++d) e.replicas[d].push_back((*replicas[d])[global] / static_cast<double>(dp));
     }
   }
-  for (auto& [name, e] : all)
+  for (auto& [name, e] : all) {
+    const auto replicas = tensors_of(one, name);
     for (size_t g = 0; g < static_cast<size_t>(e.whole); ++g) {
       double mean = 0;
-      for (const OneRankGradients& replica : one.replicas) mean += replica.at(name)[g] / static_cast<double>(dp);
+      for (const std::vector<float>* replica : replicas) mean += (*replica)[g] / static_cast<double>(dp);
       e.whole_sq += mean * mean;
     }
+  }
   return all;
 }
 

@@ -69,6 +69,7 @@ ModelVerdict check_resume(const SelfCheckRun& run, CheckModel& model, int64_t do
   CheckpointReader reader(checkpoint_path(run.config.run.dir, done));
   load_state(reader, model.params(), model.mesh(), model.device(), LoadWhat::training, run.threads);
   restore_fp8(saved_fp8(reader.index(), run.config), model.executor());
+  if (run.after_load) run.after_load(model);
   const StepResult resumed = model.step(done + 1);
   std::vector<std::string> own = differences(right, state_hashes(model.params(), model.device()));
   if (resumed.loss != straight.loss) own.push_back(fmt::format("the loss ({} and {})", straight.loss, resumed.loss));

@@ -132,7 +132,7 @@ std::set<std::string> parse_model_checks(const std::string& list) {
 SelfCheckReport run_self_checks(const Config& given, const SelfCheckPlace& place, const std::set<std::string>& only) {
   const double begin = now_s();
   const CheckFolder folder(given, place.world);
-  Config config = shrunk(given);
+  Config config = shrunk(given, !place.backend.device_id().empty());
   config.run.dir = folder.path();
   const SelfCheckRun run{.given = given,
                          .config = config,
@@ -140,7 +140,8 @@ SelfCheckReport run_self_checks(const Config& given, const SelfCheckPlace& place
                          .world = place.world,
                          .local_ranks = place.local_ranks,
                          .threads = place.threads,
-                         .on_host = place.on_host};
+                         .on_host = place.on_host,
+                         .after_load = place.after_load};
   Checks checks(only);
   CheckModel model(config, place.backend, place.world, place.local_ranks, true);
   model.start();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <set>
 #include <string_view>
 
@@ -21,7 +22,8 @@ struct SelfCheckPlace {
   Backend& backend;
   Comm& world;
   int local_ranks = 1, threads = 1;
-  std::vector<int> on_host = {0};  // ranks
+  std::vector<int> on_host = {0};                    // ranks
+  std::function<void(CheckModel&)> after_load = {};  // of `resume`, for tests: spoils what was loaded
 };
 
 // only: names; empty: all. parallel.dp of the config is known. FailedStep and all else that a run ends with is a failure of the check that

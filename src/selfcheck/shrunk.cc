@@ -17,7 +17,14 @@ namespace {
 constexpr int64_t kSmallModel = 1 << 21;  // parameters
 constexpr int64_t kSmallStep = 1 << 12;   // tokens
 constexpr int64_t kMostHidden = 256, kLeastHidden = 64;
-constexpr int64_t kVocab = 256, kTokens = 32;
+constexpr int64_t kVocab = 256;
+
+// Of attention: more than two tiles, which have 64 tokens on the CPU and up to 128 on a GPU. A mask or a sum may be wrong from the second
+// or third tile on.
+constexpr int64_t kTokens = 160, kGpuTokens = 288;
+
+// Parameters with the run's own size of a head, and those of all replicas: the gradients of each are held against those of one rank.
+constexpr int64_t kWideModel = 5 << 20, kGpuWideModel = 1 << 25, kWideReplicas = 1 << 27;
 
 // About `about`, with the remainder that n leaves when it is divided by `unit`; never more than n.
 int64_t shrunk_size(int64_t n, int64_t unit, int64_t about) {
@@ -42,9 +49,9 @@ void shrink_layers(Config& c) {
   if (!p.cuts.empty()) c.parallel.cuts.assign(first.begin() + 1, first.end());
 }
 
-// Halves of a head turn as pairs, so its size is even; kernels treat multiples of 16 and of 8 apart from the rest.
+// The least size of a head: even, since its halves turn as pairs, and with the divisor 16 or 8 of the run's, since vectors are whole then.
 // Products of FP8 take multiples of 16 alone.
-int64_t shrunk_head(int64_t head_dim, int64_t heads, bool fp8) {
+int64_t least_head(int64_t head_dim, int64_t heads, bool fp8) {
   int64_t e = head_dim % 16 == 0 ? 16 : head_dim % 8 == 0 ? 8 : 8 + head_dim % 8;
   if (e * heads < kLeastHidden && head_dim % 32 == 0) e = 32;
   e = std::min(e, head_dim);
@@ -67,24 +74,43 @@ void set_heads(ModelConfig& m, const ModelConfig& given, int64_t kv, int64_t hea
   m.init_std = given.init_std * std::sqrt(static_cast<double>(given.hidden) / static_cast<double>(m.hidden));
 }
 
+// GPUs have kernels for sizes such as 64 and 128 alone, so the run's own is kept, else the largest known size below it, where that is
+// affordable. `m` has its layers and heads.
+int64_t shrunk_head(const Config& c, const ModelConfig& m, int64_t head_dim, bool gpu) {
+  const bool whole = head_dim % 16 == 0, fp8 = precision_of(c).fp8;
+  for (const int64_t e : {head_dim, int64_t{128}, int64_t{64}, int64_t{32}}) {
+    if (e > head_dim || (!whole && (e < head_dim || fp8))) continue;
+    ModelConfig wide = m;
+    wide.hidden = m.heads * e;
+    wide.ffn = std::min(m.ffn, kMostHidden);
+    wide.vocab = std::min(m.vocab, kVocab);
+    const int64_t parameters = parameter_count(wide);
+    if (parameters <= (gpu ? kGpuWideModel : kWideModel) && parameters * c.parallel.dp <= kWideReplicas) return e;
+  }
+  return least_head(head_dim, m.heads, fp8);
+}
+
 // Heads of a size that 16 does not divide: it takes several until their columns are a multiple of 16 as those of the given model are. Their
 // layers are FP8 on one tp rank only, where any number of heads will do.
-void shrink_heads(Config& c) {
+void shrink_heads(Config& c, bool gpu) {
   const ModelConfig given = c.model;
   const std::array<bool, 4> fp8 = fp8_layers(c);
   const int64_t tp = c.parallel.tp;
   int64_t kv = given.kv() <= tp ? given.kv() : tp * std::min<int64_t>(given.kv() / tp, 2) + given.kv() % tp;
-  const int64_t head_dim = shrunk_head(given.head_dim(), kv * (given.heads / given.kv()), precision_of(c).fp8);
+  ModelConfig fewer = given;
+  fewer.heads = kv * (given.heads / given.kv());
+  fewer.kv_heads = given.kv_heads != 0 ? kv : 0;
+  const int64_t head_dim = shrunk_head(c, fewer, given.head_dim(), gpu);
   set_heads(c.model, given, kv, head_dim);
   while (tp == 1 && kv < given.kv() && fp8_layers(c) != fp8) set_heads(c.model, given, ++kv, head_dim);
 }
 
-void shrink_batch(Config& c) {
+void shrink_batch(Config& c, bool gpu) {
   TrainConfig& t = c.train;
   const int64_t dp = c.parallel.dp, tokens = t.micro_batch * t.seq_len;
   const int64_t micros = std::min(t.global_batch / (t.micro_batch * dp), c.parallel.pp + 1);
   const int64_t grain = precision_of(c).fp8 ? kFp8Grain : 1, rows = t.micro_batch;
-  t.seq_len = shrunk_size(t.seq_len, c.parallel.tp * grain, kTokens);
+  t.seq_len = shrunk_size(t.seq_len, c.parallel.tp * grain, gpu ? kGpuTokens : kTokens);
   t.micro_batch = std::min<int64_t>(rows, 2);
   while (t.micro_batch < rows && t.micro_batch * t.seq_len % grain != 0) ++t.micro_batch;
   t.global_batch = t.micro_batch * dp * micros;
@@ -97,7 +123,7 @@ bool is_small(const Config& given) {
   return parameter_count(given.model) <= kSmallModel && given.train.global_batch * given.train.seq_len <= kSmallStep;
 }
 
-Config shrunk(const Config& given) {
+Config shrunk(const Config& given, bool gpu) {
   Config c = given;
   c.train.micro_batch = std::max<int64_t>(1, c.train.micro_batch);
   // Nothing of the loop around a step takes part.
@@ -112,11 +138,11 @@ Config shrunk(const Config& given) {
   c.model.preset.clear();
   if (is_small(c)) return c;
   shrink_layers(c);
-  shrink_heads(c);
+  shrink_heads(c, gpu);
   const int64_t unit = (precision_of(c).fp8 ? kFp8Grain : 8) * c.parallel.tp;
-  c.model.ffn = shrunk_size(c.model.ffn, unit, c.model.hidden);
+  c.model.ffn = shrunk_size(c.model.ffn, unit, std::min(c.model.hidden, kMostHidden));
   c.model.vocab = shrunk_size(c.model.vocab, unit, kVocab);
-  shrink_batch(c);
+  shrink_batch(c, gpu);
   HLAT_CHECK(fp8_layers(c) == fp8_layers(given), "hidden {}, heads {}, kv heads {}, ffn {}: other FP8 products than those of the model",
              c.model.hidden, c.model.heads, c.model.kv(), c.model.ffn);
   return c;

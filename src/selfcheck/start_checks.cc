@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "health/rope_check.h"
 #include "runtime/gather_json.h"
@@ -35,6 +36,16 @@ std::map<std::string, Moments> moments_of(const SelfCheckRun& run, CheckModel& m
         sum.n += m[0].get<double>(), sum.sum += m[1].get<double>(), sum.squares += m[2].get<double>(), sum.ones += m[3].get<double>();
       }
   return all;
+}
+
+// Positions before which nothing of later tokens may show: near both ends, inside the first tiles of attention kernels, and where the
+// second and third ones begin.
+std::vector<int64_t> leak_lengths(int64_t seq) {
+  constexpr int64_t kTile = 64, kLargeTile = 128;  // of the CPU and of most GPU kernels; of others
+  std::set<int64_t> lengths;
+  for (const int64_t length : {int64_t{1}, seq / 3, kTile, 2 * seq / 3, kLargeTile, seq - 1})
+    if (length >= 1 && length < seq) lengths.insert(length);
+  return {lengths.begin(), lengths.end()};
 }
 
 }  // namespace
@@ -112,10 +123,8 @@ ModelVerdict check_leak(CheckModel& model) {
     return model.step(1, rows, false).loss;
   };
   std::vector<std::string> wrong;
-  std::vector<int64_t> tried;
-  for (const int64_t length : {int64_t{1}, seq / 3, seq - 1}) {
-    if (length < 1 || length >= seq || (!tried.empty() && tried.back() == length)) continue;
-    tried.push_back(length);
+  const std::vector<int64_t> tried = leak_lengths(seq);
+  for (const int64_t length : tried) {
     const double before = loss(length, -1, 0), after = loss(length, length, seq), own = loss(length, length - 1, length);
     if (before != after)
       wrong.push_back(

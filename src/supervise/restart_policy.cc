@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "config/alarm_rules.h"
 
 namespace hlat {
 
@@ -33,7 +34,7 @@ constexpr std::array<std::pair<FailureCause, std::string_view>, 16> kFailureName
 
 constexpr int64_t kSkipWindow = 1000;  // steps that loss.skips counts over
 constexpr int64_t kMostOutOfMemory = 2;
-constexpr int64_t kAlarmSteps = 500;  // an alarm this soon after another is the same trouble
+constexpr int64_t kAlarmSteps = 500;  // an alarm this soon after another of its rule is the same trouble
 
 bool is_numerical(FailureCause kind) {
   return kind == FailureCause::non_finite || kind == FailureCause::spike || kind == FailureCause::alarm;
@@ -102,10 +103,26 @@ std::optional<Decision> never_again(const Failure& last) {
   return {};
 }
 
-// An earlier alarm began at most so many steps before the latest, or at any step after it.
+// Of an alarm, as the trainer's message begins: "at step 340 alarm leak: ...". Empty: it names none.
+std::string_view rule_of(const Failure& f) {
+  std::string_view first;
+  size_t at = std::string::npos;
+  for (const std::string_view name : kAlarmNames)
+    if (const size_t found = f.words.find(fmt::format("alarm {}: ", name)); found < at) at = found, first = name;
+  return first;
+}
+
+bool may_be_same_rule(const Failure& a, const Failure& b) {
+  const std::string_view x = rule_of(a), y = rule_of(b);
+  return x.empty() || y.empty() || x == y;
+}
+
+// An earlier alarm of the same rule began at most so many steps before the latest, or at any step after it.
 bool alarm_came_back(const std::vector<Failure>& history) {
-  return std::any_of(history.begin(), history.end() - 1,
-                     [&](const Failure& f) { return f.kind == FailureCause::alarm && f.step > history.back().step - kAlarmSteps; });
+  const Failure& last = history.back();
+  return std::any_of(history.begin(), history.end() - 1, [&](const Failure& f) {
+    return f.kind == FailureCause::alarm && f.step > last.step - kAlarmSteps && may_be_same_rule(f, last);
+  });
 }
 
 // How numbers are answered: nothing special, or with a batch left out, or by a stop.

@@ -6,7 +6,8 @@
 //   the same again  a failure of one kind at one step, launch.same_failure times without that step being passed in between: a stop with
 //                   the evidence. Numbers follow loss.*: a step that is not finite is tried once more as it is, since hardware may
 //                   have failed, then without its batch; a spike is skipped at once. A step that fails without its batch too is a stop.
-//                   An alarm goes back behind the step with which it began, without that batch; one more soon after is a stop.
+//                   An alarm goes back behind the step with which it began, without that batch; one more of its rule soon after is
+//                   a stop.
 //   memory          a second kill for lack of memory with no step gained is a stop: nothing else would come of a third
 #pragma once
 
@@ -45,7 +46,7 @@ struct Failure {
   int rank = -1;           // that is the cause; -1: not known
   std::string host = {};   // of that rank
   int exit_code = 0;       // of that rank; 0: it has none
-  std::string words = {};  // what happened, for people; never compared
+  std::string words = {};  // what happened, for people; compared only as to the rule of an alarm, which they name
   int64_t saved = 0;       // newest checkpoint at that time; 0: none
   double time = 0;         // seconds since 1970
   bool asked = false;      // the launcher itself had been asked to end, and passed that on

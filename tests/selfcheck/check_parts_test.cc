@@ -4,11 +4,16 @@
 #include <array>
 #include <cmath>
 #include <mutex>
+#include <numeric>
 
 #include "backend/cpu/cpu_backend.h"
+#include "comm/self_comm.h"
 #include "fault/damage.h"
+#include "nn/planted_attention.h"
+#include "ops/download.h"
 #include "selfcheck/data_check.h"
 #include "selfcheck/gradient_check.h"
+#include "selfcheck/shrunk.h"
 #include "selfcheck/start_checks.h"
 #include "selfcheck/step_checks.h"
 #include "support/layout_run.h"
@@ -76,6 +81,66 @@ TEST(CheckParts, AFirstLossBelowLogVIsTold) {
   const ModelVerdict low =
       on_ranks_of({}, [](const SelfCheckRun& run, CheckModel&) { return check_first_loss(run, 0.8 * std::log(101.0)); });
   expect_failed(low, {"log V is 4.6151"});
+}
+
+// Attention in plain f32 whose queries of the second tile of 64 see one key too many, or whose last query of the first does.
+class LeakOfTiles final : public PlantedAttention {
+ public:
+  LeakOfTiles(Device& device, bool of_first) : device_(device), of_first_(of_first) {}
+  bool meets(int64_t layer) const override { return layer == 0; }
+  void forward(Tensor out, Tensor lse, Tensor qkv, const AttentionShape& s) const override {
+    const std::vector<float> in = download_f32(device_, qkv);
+    std::vector<float> y(static_cast<size_t>(out.numel())), stats(static_cast<size_t>(lse.numel()));
+    const auto e = static_cast<size_t>(s.head_dim), row = static_cast<size_t>(s.qkv_width());
+    for (int64_t i = 0; i < s.batch * s.heads * s.seq; ++i) {
+      const int64_t t = i % s.seq, h = i / s.seq % s.heads, b = i / s.seq / s.heads, kv = h / (s.heads / s.kv_heads);
+      const auto at = [&](int64_t token, int64_t block) {
+        return &in[static_cast<size_t>(b * s.seq + token) * row + static_cast<size_t>(block) * e];
+      };
+      std::vector<double> p;
+      double sum = 0;
+      for (int64_t j = 0; j < keys(t, s.seq); ++j) {
+        p.push_back(std::exp(std::inner_product(at(t, h), at(t, h) + e, at(j, s.heads + kv), 0.0) / std::sqrt(static_cast<double>(e))));
+        sum += p.back();
+      }
+      stats[static_cast<size_t>((b * s.heads + h) * s.seq + t)] = static_cast<float>(std::log(sum));
+      for (size_t j = 0; j < p.size(); ++j)
+        for (size_t c = 0; c < e; ++c)
+          y[static_cast<size_t>((b * s.seq + t) * s.heads + h) * e + c] +=
+              static_cast<float>(p[j] / sum) * at(static_cast<int64_t>(j), s.heads + s.kv_heads + kv)[c];
+    }
+    device_.upload(out, y.data());
+    device_.upload(lse, stats.data());
+  }
+  void backward(Tensor dqkv, Tensor /*dout*/, Tensor /*qkv*/, const AttentionShape&) const override {
+    device_.upload(dqkv, std::vector<float>(static_cast<size_t>(dqkv.numel())).data());  // nothing here asks for it
+  }
+
+ private:
+  static constexpr int64_t kTile = 64;
+  int64_t keys(int64_t t, int64_t seq) const {
+    const bool sees_more = of_first_ ? t == kTile - 1 : t >= kTile && t < 2 * kTile;
+    return std::min(sees_more ? t + 2 : t + 1, seq);
+  }
+  Device& device_;
+  bool of_first_;
+};
+
+// In a copy of a model whose rows are longer than a tile.
+TEST(CheckParts, ALeakAcrossTilesOfAttentionIsTold) {
+  Config large = layout_config();
+  large.train.seq_len = 1024;
+  const Config config = shrunk(large);
+  CpuBackend backend({.threads = 1, .isa = "auto"});
+  SelfComm world;
+  CheckModel model(config, backend, world, 1, false);
+  model.start();
+  EXPECT_EQ(check_leak(model).state, CheckState::ok);
+  for (const bool of_first : {false, true}) {
+    const LeakOfTiles leak(model.device(), of_first);
+    model.executor().plant(&leak);
+    expect_failed(check_leak(model), {of_first ? "positions 0 to 63 changes" : "positions 0 to 105 changes"});
+  }
 }
 
 TEST(CheckParts, AReplicaThatIsApartIsTold) {

@@ -6,9 +6,11 @@
 
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 
 #include "backend/cpu/cpu_backend.h"
+#include "fault/damage.h"
 #include "support/layout_run.h"
 #include "support/message_of.h"
 #include "support/precision_rows.h"
@@ -18,7 +20,8 @@
 namespace hlat {
 namespace {
 
-SelfCheckReport check_model_of(Config config, const std::set<std::string>& only = {}) {
+SelfCheckReport check_model_of(Config config, const std::set<std::string>& only = {},
+                               const std::function<void(CheckModel&)>& after_load = {}) {
   const test::TempDir dir;
   config.run.dir = dir.path("run");
   SelfCheckReport report;
@@ -27,8 +30,8 @@ SelfCheckReport check_model_of(Config config, const std::set<std::string>& only 
     CpuBackend backend({.threads = 1, .isa = "auto"});
     std::vector<int> all(static_cast<size_t>(world.size()));
     for (size_t r = 0; r < all.size(); ++r) all[r] = static_cast<int>(r);
-    const SelfCheckReport own =
-        run_self_checks(config, {.backend = backend, .world = world, .local_ranks = world.size(), .on_host = all}, only);
+    const SelfCheckReport own = run_self_checks(
+        config, {.backend = backend, .world = world, .local_ranks = world.size(), .on_host = all, .after_load = after_load}, only);
     const std::lock_guard lock(mutex);
     if (world.rank() == 0) report = own;
   });
@@ -184,6 +187,27 @@ INSTANTIATE_TEST_SUITE_P(Table, PlantedModelBug, ::testing::ValuesIn(bugs()), []
   std::string name = std::string(row.param.fault).substr(0, std::string(row.param.fault).find(' ')) + "_" + row.param.layout.name();
   return name;
 });
+
+// One moment of one rank, lost or with one bit off between a save and a load.
+TEST(SelfCheck, AMomentThatALoadDoesNotBringBackFailsResumeAlone) {
+  for (const bool lost : {true, false}) {
+    const auto spoil = [lost](CheckModel& model) {
+      if (model.mesh().coord().dp != 1) return;
+      const AdamwTensors& unit = model.params().units().back().tensors;
+      const Tensor moment = (lost ? unit.m : unit.v).viewed({unit.m.numel()});
+      if (lost)
+        fault::multiply(model.device(), moment, 0);
+      else
+        fault::flip_bit(model.device(), moment, 3);
+    };
+    Config c = Layout{.dp = 2}.config();
+    c.model.init_std = 0.02;
+    const SelfCheckReport report = check_model_of(c, kWithoutData, spoil);
+    EXPECT_EQ(failed_in(report), std::vector<std::string>{"resume"}) << report.text();
+    EXPECT_NE(report.text().find("step 4 after a load differs on rank 1 (tp 0, pp 0, dp 1): the "), std::string::npos) << report.text();
+    EXPECT_NE(report.text().find(lost ? "the first moment of" : "the second moment of"), std::string::npos) << report.text();
+  }
+}
 
 TEST(SelfCheck, ARepeatedSourceIsFound) {
   for (const int64_t dp : {1, 2}) {

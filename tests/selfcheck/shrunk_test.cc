@@ -97,6 +97,35 @@ TEST(Shrunk, KeepsTheShapesOfFp8) {
   }
 }
 
+// An error of attention from the second tile on, or of the kernels of one size of a head, can show.
+TEST(Shrunk, HasMoreThanTwoTilesOfAttentionAndTheHeadsOfTheRun) {
+  for (const bool gpu : {false, true}) {
+    const int64_t tile = gpu ? 128 : 64;
+    for (const int64_t tp : {1, 2, 3, 8}) {
+      for (const PrecisionKind precision : {PrecisionKind::mixed, PrecisionKind::fp8}) {
+        Config c = large(tp, 1, 2);
+        c.parallel.sequence = true;
+        c.train.precision = precision;
+        EXPECT_GT(shrunk(c, gpu).train.seq_len, 2 * tile) << tp;
+        EXPECT_LE(shrunk(c, gpu).train.seq_len, 4 * tile) << tp;
+      }
+    }
+    Config c = large(1, 1, 1);
+    c.train.seq_len = 48;
+    EXPECT_EQ(shrunk(c, gpu).train.seq_len, 48) << "no longer than the run's";
+    EXPECT_EQ(shrunk(large(1, 1, 1), gpu).model.head_dim(), 128);
+  }
+  Config c = large(1, 1, 1);  // HLAT-70B: 8 query heads for each kv head
+  c.model.hidden = 8192, c.model.heads = 64, c.model.kv_heads = 8;
+  EXPECT_EQ(shrunk(c, true).model.head_dim(), 128);
+  EXPECT_LE(shrunk(c, false).model.head_dim(), 64) << "seconds on a CPU too";
+  c.parallel.dp = 256;
+  EXPECT_LE(parameter_count(shrunk(c, true).model) * 256, 1 << 27) << "gradients of all replicas on every rank";
+  Config odd = large(1, 1, 1);
+  odd.model.hidden = 40 * 24, odd.model.heads = 24, odd.model.kv_heads = 8;
+  EXPECT_EQ(shrunk(odd).model.head_dim(), 40);
+}
+
 TEST(Shrunk, KeepsUnevenCutsAndChunks) {
   Config c = large(2, 4, 1);
   c.parallel.cuts = {8, 17, 26};

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "base/error.h"
+#include "train/loss_policy.h"
 
 namespace hlat {
 namespace {
@@ -266,6 +267,29 @@ TEST(RestartPolicy, AnAlarmGoesBackBehindItsBeginningOnce) {
   const Decision again = back.fail(Kind::alarm, 950);
   EXPECT_FALSE(again.restart);
   EXPECT_NE(again.words.find("came back"), std::string::npos) << again.words;
+}
+
+// With the words that a trainer ends with, also after a launcher has put its own before them.
+TEST(RestartPolicy, AnAlarmOfAnotherRuleIsAnotherTrouble) {
+  LossConfig loss;
+  loss.on_alarm = "rollback";
+  LossState state;
+  const LossPolicy policy(loss, state);
+  const auto of = [&](AlarmRule rule, int64_t since, const std::string& evidence) {
+    const LossVerdict verdict = policy.alarmed({.rule = rule, .since = since, .evidence = evidence}, 3, 1);
+    return Failure{.kind = Kind::alarm, .step = since, .words = LossPolicy::failure(since + 40, verdict).what()};
+  };
+  Policy p;
+  p.loss = loss;
+  EXPECT_TRUE(p.fail(of(AlarmRule::grad_growth, 300, "the norm has grown")).restart);
+  EXPECT_TRUE(p.fail(of(AlarmRule::dead_layer, 420, "a part is dead, which the alarm leak: would be")).restart);
+  Failure again = of(AlarmRule::dead_layer, 450, "a part is dead");
+  again.words = "ended: " + again.words;
+  const Decision same = p.fail(again);
+  EXPECT_FALSE(same.restart);
+  EXPECT_NE(same.words.find("came back"), std::string::npos) << same.words;
+  p.history.pop_back();
+  EXPECT_FALSE(p.fail(Kind::alarm, 450).restart) << "a rule that is not known may be the same";
 }
 
 TEST(RestartPolicy, SameFailureOfOneSkipsAtOnce) {
