@@ -57,6 +57,9 @@ std::vector<Layout> shared_layouts() {
       l.precision = p;
       rows.push_back(l);
     }
+  // Rows of kv heads in FP8, with masters of their own.
+  for (const PrecisionKind p : {PrecisionKind::fp8, PrecisionKind::fp8_sr})
+    rows.push_back({.tp = 4, .dp = 4, .zero1 = true, .precision = p});
   return rows;
 }
 
