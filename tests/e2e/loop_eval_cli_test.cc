@@ -73,7 +73,7 @@ TEST_F(LoopEval, WithFp8ProductsItScoresWhatTheCheckpointHas) {
     const RunResult diff = run_binary({"ckpt", "diff", "--exit-code", dir_.path(plain), dir_.path(evaluated)});
     EXPECT_EQ(diff.exit_code, 0) << diff.out << diff.err;
     EXPECT_NE(slurp(dir_.path(evaluated + "/log.txt")).find("memory used equals the plan"), std::string::npos);
-    const std::vector<json> found = lines(evaluated + "/eval.jsonl");
+    const std::vector<json> found = lines(evaluated, "eval.jsonl");
     ASSERT_EQ(found.size(), 2u);
     for (const json& m : found) {
       const RunResult saved = run_binary({"eval", "--checkpoint", dir_.path(evaluated), "--step", fmt::format("{}", m["step"].get<int>()),
