@@ -24,7 +24,7 @@ constexpr int64_t kVocab = 256;
 constexpr int64_t kTokens = 160, kGpuTokens = 288;
 
 // Parameters with the run's own size of a head, and those of all replicas: the gradients of each are held against those of one rank.
-constexpr int64_t kWideModel = 5 << 20, kGpuWideModel = 1 << 25, kWideReplicas = 1 << 27;
+constexpr int64_t kWideModel = 1 << 23, kGpuWideModel = 1 << 25, kWideReplicas = 1 << 27;
 
 // About `about`, with the remainder that n leaves when it is divided by `unit`; never more than n.
 int64_t shrunk_size(int64_t n, int64_t unit, int64_t about) {
