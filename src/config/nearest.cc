@@ -49,6 +49,7 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 }
 
 std::string alternatives(std::string_view word, std::span<const std::string_view> names) {
+  if (names.empty()) return "there are none";
   const std::string_view best = nearest(word, names);
   return best.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : fmt::format("did you mean {}?", best);
 }

@@ -85,14 +85,18 @@ TEST_F(StudyFile, ListsOfItemsCanBeWrittenOut) {
 }
 
 TEST_F(StudyFile, ValuesAreMapsAndListsAsInAConfig) {
-  const std::string stages = "data.stages: [{from_step: 5, weights: {embedded: 1}}]";
-  for (const std::string& text : {"set: {" + stages + "}\n", "axes:\n  a:\n    - {name: x, set: {" + stages + "}}\n",
-                                  std::string("base: {data: {stages: [{from_step: 5, weights: {embedded: 1}}]}}\n")}) {
+  dir_.write("base.yaml", "data: {tokenizer: t.json, sources: [{name: web, path: a.txt}, {name: code, path: b.txt}]}\n");
+  const auto stages = [](const std::string& source) { return "data.stages: [{from_step: 5, weights: {" + source + ": 1, code: 3}}]"; };
+  for (const std::string& text :
+       {"base: base.yaml\nset: {" + stages("web") + "}\n", "base: base.yaml\naxes:\n  a:\n    - {name: x, set: {" + stages("web") + "}}\n",
+        std::string("base:\n  data:\n    tokenizer: t.json\n    sources: [{name: web, path: a.txt}, {name: code, path: b.txt}]\n"
+                    "    stages: [{from_step: 5, weights: {web: 1, code: 3}}]\n")}) {
     const Config config = plan_runs(read(text), {}, "out")[0].config;
     ASSERT_EQ(config.data.stages.size(), 1u) << text;
-    EXPECT_EQ(config.data.stages[0].weights, (Weights{{"embedded", 1.0}})) << text;
+    EXPECT_EQ(config.data.stages[0].weights, (Weights{{"web", 1.0}, {"code", 3.0}})) << text;
   }
-  EXPECT_TRUE(has(plan_refusal("set: {data.stages: [{from_step: 5, weights: {embeded: 1}}]}\n"), "did you mean embedded?"));
+  EXPECT_TRUE(has(plan_refusal("base: base.yaml\nset: {" + stages("wab") + "}\n"), "did you mean web?"))
+      << plan_refusal("base: base.yaml\nset: {" + stages("wab") + "}\n");
   EXPECT_TRUE(has(plan_refusal("set: {train.steps: {a: 1}}\n"), at(1) + "train.steps = (a map): must be "))
       << plan_refusal("set: {train.steps: {a: 1}}\n");
   EXPECT_TRUE(has(plan_refusal("set: {parallel.cuts: ['8,16']}\n"), "parallel.cuts = [\"8,16\"]: must be "))
