@@ -49,9 +49,11 @@ int64_t begin_of_fall(const std::vector<double>& steps, const std::vector<double
 // Not every measurement has rows of every source.
 std::optional<SourceFall> fall_of_source(AlarmMemory& memory, int64_t step, const std::string& name, double loss) {
   constexpr double least = 1e-9, digits = 1000;  // a loss of 0 has no logarithm; more digits would only fill checkpoints
-  const std::vector<double>& steps = keep(memory, "steps of " + name, static_cast<double>(step), kSourceLooks);
+  std::vector<double>&steps = memory["steps of " + name], &losses = memory["log loss of " + name];
+  if (steps.size() != losses.size()) steps.clear(), losses.clear();  // of a checkpoint of an earlier version
+  keep(memory, "steps of " + name, static_cast<double>(step), kSourceLooks);
   const double rounded = std::round(digits * std::log(std::max(loss, least))) / digits;
-  const std::vector<double>& losses = keep(memory, "log loss of " + name, rounded, kSourceLooks);
+  keep(memory, "log loss of " + name, rounded, kSourceLooks);
   if (losses.size() < kFewestSourceLooks) return {};
   return SourceFall{.name = name,
                     .since = begin_of_fall(steps, losses, upper_median({losses.begin(), losses.begin() + kSourceEnds})),

@@ -18,13 +18,14 @@ class Packer {
  public:
   template <class T>
   void add(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
+    static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>);
     add_bytes(&value, sizeof(T));
   }
-  void add(const std::string& text) {
+  void add(std::string_view text) {
     add(uint64_t{text.size()});
     bytes_ += text;
   }
+  void add(const std::string& text) { add(std::string_view(text)); }
   template <class T>
   void add(const std::vector<T>& list) {
     static_assert(std::is_trivially_copyable_v<T>);

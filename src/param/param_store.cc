@@ -27,7 +27,7 @@ ParamStore::ParamStore(std::vector<ParamSpec> specs, const Precision& precision,
   if (use == ParamUse::training && precision_.fp8) fp8_state_ = Fp8State(specs_, precision_, memory[Purpose::optimizer]);
   if (use != ParamUse::training) return;
   for (ParamId id = 0; id < size(); ++id)
-    if (fp8(id) && spec(id).counted() < spec(id).slice.local().numel() && !uncounted_seen_.defined())
+    if (fp8(id) && !spec(id).sharing.empty() && !uncounted_seen_.defined())  // on all of their holders: ranks plan alike
       uncounted_seen_ = memory[Purpose::optimizer].alloc(DType::f64, {kFp8Seen}, "FP8 values seen of other ranks' rows");
   make_units();
 }

@@ -99,8 +99,13 @@ std::vector<Remedy> remedies(const Config& config, const RankPlan& plan, const F
   for (const Change& change : key_changes(config)) add(change, plan.memory.total());
   size_t least = plan.memory.total();
   for (const Change& change : precision_changes(config)) least = add(change, least);
+  // Of a key that is in several of them the last value, which need not be the best.
+  const auto none_does_as_well = [&](const Remedy& r) {
+    return std::none_of(found.begin(), found.end(), [&](const Remedy& one) { return one.bytes <= r.bytes; });
+  };
   if (found.size() > 1)
-    if (const auto remedy = search.tried("all of these", all)) found.push_back(*remedy);
+    if (const auto remedy = search.tried("all of these, of each key the last", all); remedy && none_does_as_well(*remedy))
+      found.push_back(*remedy);
   const bool keys_help = !found.empty();
   std::vector<Remedy> layouts = search.layouts("", config);
   if (layouts.empty() && keys_help) layouts = search.layouts("all of these and ", all);

@@ -49,13 +49,14 @@ void shrink_layers(Config& c) {
   if (!p.cuts.empty()) c.parallel.cuts.assign(first.begin() + 1, first.end());
 }
 
-// The least size of a head: even, since its halves turn as pairs, and with the divisor 16 or 8 of the run's, since vectors are whole then.
+// The least size of a head: even, since its halves turn as pairs, and a multiple of 8 where the run's is, since vectors are whole then and
+// a GPU has the run's kernels of attention for them.
 // Products of FP8 take multiples of 16 alone.
 int64_t least_head(int64_t head_dim, int64_t heads, bool fp8) {
   int64_t e = head_dim % 16 == 0 ? 16 : head_dim % 8 == 0 ? 8 : 8 + head_dim % 8;
   if (e * heads < kLeastHidden && head_dim % 32 == 0) e = 32;
   e = std::min(e, head_dim);
-  while (e * heads > kMostHidden && e % 4 == 0 && !(fp8 && e % 32 != 0)) e /= 2;
+  while (e * heads > kMostHidden && e % 16 == 0 && !(fp8 && e % 32 != 0)) e /= 2;
   return e;
 }
 

@@ -52,10 +52,12 @@ CheckResult read_check(const std::string& output, const std::vector<Host>& hosts
 CheckResult read_model_check(const std::string& output) try {
   const nlohmann::json report = object_in(output);
   CheckResult result{.passed = report.at("well").get<bool>(), .bad = {}, .words = {}};
-  for (const auto& check : report.at("checks"))
-    if (check.at("state") == "failed")
-      result.words += fmt::format("{}{}: {}", result.words.empty() ? "" : "; ", check.at("name").get<std::string>(),
-                                  check.at("words").get<std::string>());
+  for (const auto& check : report.at("checks")) {
+    if (check.at("state") != "failed") continue;
+    result.wrong = true;
+    result.words += fmt::format("{}{}: {}", result.words.empty() ? "" : "; ", check.at("name").get<std::string>(),
+                                check.at("words").get<std::string>());
+  }
   return result;
 } catch (const nlohmann::json::exception&) {
   return {};

@@ -16,6 +16,7 @@ struct CheckResult {
   std::vector<std::string> bad;  // hosts, as the launcher names them
   std::string words;             // what was found; empty: it has not said
   int exit_code = -1;            // -1: it was ended
+  bool wrong = false;            // --model: a check has failed
 };
 
 // What hlat check --json has printed. Ranks are found on `hosts` as they were started: `slots` on each, in order.

@@ -10,7 +10,11 @@ namespace hlat {
 namespace {
 
 constexpr int64_t kCheckGrace = 1;  // seconds: a check that has failed on one rank has nothing to save on the others
-constexpr int kWrongInput = 2;      // the exit code of a check that was given it
+// Exit codes of a check.
+constexpr int kWrongInput = 2;
+constexpr int kWrongNumbers = 5;
+constexpr int kNoProgram = 127;
+constexpr int kTries = 3;  // of a check of the model that does not come to its end
 
 }  // namespace
 
@@ -22,11 +26,18 @@ std::vector<std::string> LaunchChecks::bad_hosts(const std::vector<Host>& hosts)
   return result.bad;
 }
 
-void LaunchChecks::check_model(const std::vector<Host>& hosts) const {
+bool LaunchChecks::check_model(const std::vector<Host>& hosts) {
   const CheckResult result = run(setup_.check_model, hosts, "the model is well", read_model_check);
-  if (result.passed || stop_()) return;
-  if (result.exit_code == kWrongInput) fail<UsageError>("hlat check --model: {}", result.words);
-  fail<NumericalError>("hlat check --model: {}", result.words);
+  if (result.passed || stop_()) {
+    cut_off_ = 0;
+    return true;
+  }
+  const std::string words = "hlat check --model: " + result.words;
+  if (result.exit_code == kWrongInput || result.exit_code == kNoProgram) throw UsageError(words);
+  if (result.wrong || result.exit_code == kWrongNumbers) throw NumericalError(words);
+  if (++cut_off_ == kTries) fail<FaultError>("{}, {} times in a row", words, kTries);
+  setup_.say(words + "; the check is made again");
+  return false;
 }
 
 CheckResult LaunchChecks::run(const std::vector<std::string>& words, const std::vector<Host>& hosts, const std::string& passed,

@@ -1,6 +1,5 @@
-// hlat check on the hosts of a mesh before its ranks are started, where launch.check asks for it: --short finds hosts that are bad, and
-// with
-// --model a model that is wrong ends the launch. What they found is an event of the run.
+// hlat check on the hosts of a mesh before its ranks are started, where launch.check asks for it: --short finds hosts that are bad, and a
+// model that --model finds wrong ends the launch. What they found is an event of the run.
 #pragma once
 
 #include <filesystem>
@@ -24,8 +23,9 @@ class LaunchChecks {
       : setup_(setup), folder_(std::move(folder)), job_(std::move(job)), agents_(agents), journal_(journal), stop_(std::move(stop)) {}
 
   std::vector<std::string> bad_hosts(const std::vector<Host>& hosts) const;
-  // UsageError, NumericalError: a model that is wrong is not trained, on whatever hosts.
-  void check_model(const std::vector<Host>& hosts) const;
+  // UsageError, NumericalError: a model that is wrong is not trained, on whatever hosts. False: the check did not come to its end, as
+  // where a host is gone, and has to be made again; FaultError when that comes again and again.
+  bool check_model(const std::vector<Host>& hosts);
 
  private:
   CheckResult run(const std::vector<std::string>& words, const std::vector<Host>& hosts, const std::string& passed,
@@ -37,6 +37,7 @@ class LaunchChecks {
   Agents& agents_;
   LaunchJournal& journal_;
   std::function<bool()> stop_;
+  int cut_off_ = 0;  // checks of the model in a row that did not come to their end
 };
 
 }  // namespace hlat

@@ -84,7 +84,7 @@ class Launcher {
       const MeshChoice& mesh = found->mesh;
       if (found->waited_s > 0) journal_.wait(found->waited_s, mesh.words);
       if (checks() && leave_out(checks_.bad_hosts(mesh.hosts))) continue;
-      if (checks()) checks_.check_model(mesh.hosts);
+      if (checks() && !checks_.check_model(mesh.hosts)) continue;
       if (!prepare(mesh)) continue;
       if (asked()) return stopped_by_signal(0, false);
       const AttemptEnd end = attempt(mesh);

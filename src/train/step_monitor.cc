@@ -196,7 +196,8 @@ Monitors StepMonitor::finish(const OptimScalars& s, double lr, int64_t step) {
 std::optional<Monitors> StepMonitor::finish_skipped() const {
   if (!executor_.params().precision().fp8) return {};
   const Fp8Counts own = fp8_counts(executor_);
-  std::vector<double> sums(own.begin(), own.end()), none;
+  // Inputs and gradients, which come first: no weight was stored.
+  std::vector<double> sums(own.begin(), own.begin() + 3 * static_cast<int64_t>(Fp8Role::weight)), none;
   combine_over(mesh_, sums, none);
   Monitors m;
   add_fp8(m, sums);

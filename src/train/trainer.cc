@@ -132,6 +132,7 @@ class Trainer {
                                       [&](int n) { return agree(mesh_, {.signal = n}).signal; });
     if (saves_ && saves_->saved_step() > 0) s.saved_step = saves_->saved_step();
     if (ended_by == 0) evaluate(state.step);
+    tell_notes();
     if (batches_ != nullptr) state.data = batches_->position();
     s.steps = state.step;
     s.first_step = first_step_;
@@ -290,6 +291,7 @@ class Trainer {
 
   int64_t tokens_per_step() const { return config_.train.global_batch * config_.train.seq_len; }
   bool validates_after(int64_t step) const {
+    if (setup_.model.executor().fp8().uncalibrated()) return false;  // no step was computed yet that scales could come from
     const int64_t every = config_.data.validate_every;
     return validation_ && (step == config_.train.steps || (every > 0 && step % every == 0));
   }
@@ -318,9 +320,13 @@ class Trainer {
                                 step_.compared());
     if (setup_.folder != nullptr && m.val_loss && !std::isfinite(*m.val_loss))
       setup_.folder->log().warn("step {}: the loss of the held-out documents is {}", m.step, *m.val_loss);
-    if (setup_.folder != nullptr && setup_.notes)
-      for (const std::string& line : setup_.notes()) setup_.folder->log().info("{}", line);
+    tell_notes();
     if (setup_.progress != nullptr) setup_.progress->step(m);
+  }
+
+  void tell_notes() {
+    if (setup_.folder == nullptr || !setup_.notes) return;
+    for (const std::string& line : setup_.notes()) setup_.folder->log().info("{}", line);
   }
 
   void tell_calibrated(const Fp8Calibrated& c) {

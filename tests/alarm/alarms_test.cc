@@ -163,7 +163,7 @@ const Planted kPlanted[] = {
        m.skipped = true;
        if (!m.monitors) return;
        m.monitors.emplace();
-       m.monitors->fp8_saturated = {0.3, 0, 0}, m.monitors->fp8_lost = {0, 0, 0};
+       m.monitors->fp8_saturated = {0.3, 0}, m.monitors->fp8_lost = {0, 0};
      },
      "of the inputs"},
     {"fp8_loses", AlarmRule::fp8_range, 200, 30,
@@ -414,6 +414,27 @@ TEST(Alarms, ASourceThatIsLearnedByHeartFromTheBeginningIsToldAndOneThatIsEasyIs
   }
   EXPECT_GE(found["by_heart"], 80) << "one row of 32 tokens a measurement";
   EXPECT_EQ(found["by_heart_of_larger_batches"], 100);
+}
+
+// Losses of sources were kept as they are, and for 24 measurements.
+TEST(Alarms, MemoriesOfAnEarlierVersionAreGoneOnFrom) {
+  AlarmState state;
+  {
+    Alarms alarms(watched(), state);
+    for (int64_t step = 1; step <= 300; ++step) alarms.add(healthy_step(step));
+  }
+  AlarmMemory& memory = state.memories.at("repetition");
+  for (const char* name : {"web", "code", "books"}) {
+    std::vector<double>& steps = memory.at(std::string("steps of ") + name);
+    steps.erase(steps.begin(), steps.end() - 24);
+    memory.erase(std::string("log loss of ") + name);
+    memory[std::string("loss of ") + name].assign(24, 3.0);
+  }
+  AlarmState loaded = AlarmState::parse(state.save());
+  Alarms alarms(watched(), loaded);
+  for (int64_t step = 301; step <= 1500; ++step)
+    for (const Alarm& alarm : alarms.add(healthy_step(step))) ADD_FAILURE() << alarm.evidence;
+  EXPECT_EQ(loaded.memories.at("repetition").at("steps of web").size(), loaded.memories.at("repetition").at("log loss of web").size());
 }
 
 // A probe in every step moves with the weights, from which three measurements in a row are not three.

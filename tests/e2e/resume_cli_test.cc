@@ -64,8 +64,13 @@ TEST_F(Resume, OtherPrecisionAndMicroBatchGoOn) {
 
 // Also where the first step is passed over and saved: in parts it is the run.
 TEST_F(Resume, ScalesOfFp8AreMeasuredWhereThereAreNone) {
-  ASSERT_EQ(train("run", {"train.steps=4", "train.precision=mixed"}).exit_code, 0);
-  const std::vector<std::string> fp8 = {"checkpoint.resume_from=" + step("run", 4), "train.precision=fp8", "monitor.every=1", "--skip",
+  ASSERT_EQ(train("run", {"train.steps=4", "train.precision=mixed", "data.validation=0.1"}).exit_code, 0);
+  const std::vector<std::string> fp8 = {"checkpoint.resume_from=" + step("run", 4),
+                                        "train.precision=fp8",
+                                        "monitor.every=1",
+                                        "data.validation=0.1",
+                                        "data.validate_every=1",
+                                        "--skip",
                                         "5"};
   train_in_parts("whole", fp8, {8});
   train_in_parts("parts", fp8, {5, 8});
@@ -74,10 +79,13 @@ TEST_F(Resume, ScalesOfFp8AreMeasuredWhereThereAreNone) {
     const std::string log = slurp(dir_.path(run) + "/log.txt");
     EXPECT_NE(log.find("FP8: scales measured on the first batch in "), std::string::npos) << log;
     std::ifstream in(dir_.path(run) + "/metrics.jsonl");
-    for (std::string line; std::getline(in, line);)
-      if (const json m = json::parse(line); m["step"] == 6) {
+    for (std::string line; std::getline(in, line);) {
+      const json m = json::parse(line);
+      EXPECT_EQ(m.contains("val_loss"), m["step"] > 5) << "step 5 has no scales to validate with: " << line;
+      if (m["step"] == 6) {
         EXPECT_EQ(m["monitors"]["fp8_saturated"], json::parse("[0.0, 0.0, 0.0]"));
       }
+    }
   }
   EXPECT_EQ(train("new", {"train.steps=2", "train.precision=fp8", "checkpoint.init_from=" + step("run", 4)}).exit_code, 0);
   EXPECT_NE(slurp(dir_.path("new/log.txt")).find("FP8: scales measured on the first batch in "), std::string::npos);

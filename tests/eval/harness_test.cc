@@ -20,7 +20,7 @@ constexpr double kRelative = 1e-4;
 void expect_close(double have, double want, const std::string& where) { EXPECT_NEAR(have, want, kRelative * std::abs(want)) << where; }
 
 // One example with what the harness said of it.
-struct Asked {
+struct AskedExample {
   const Task* task = nullptr;
   std::string where;
   Example example;
@@ -29,8 +29,8 @@ struct Asked {
   std::vector<Answer> answers;
 };
 
-std::vector<Asked> examples_of(TaskLibrary& library, const json& tasks, int64_t new_tokens) {
-  std::vector<Asked> all;
+std::vector<AskedExample> examples_of(TaskLibrary& library, const json& tasks, int64_t new_tokens) {
+  std::vector<AskedExample> all;
   for (const auto& [name, want] : tasks.items()) {
     const test::HarnessTask own = test::find_harness_task(library, name);
     std::vector<Example> examples = test::harness_examples(own, static_cast<int64_t>(want["docs"].size()));
@@ -48,15 +48,15 @@ std::vector<Asked> examples_of(TaskLibrary& library, const json& tasks, int64_t 
 }
 
 // All requests of all tasks at once: whatever shares a pass must not matter.
-void ask_all(TextModel& model, std::vector<Asked>& all) {
+void ask_all(TextModel& model, std::vector<AskedExample>& all) {
   std::vector<const EncodedRequest*> requests;
-  for (Asked& a : all) {
+  for (AskedExample& a : all) {
     for (const TextRequest& r : a.example.requests) a.encoded.push_back(model.encode(r));
     for (const EncodedRequest& e : a.encoded) requests.push_back(&e);
   }
   const std::vector<Answer> answers = model.ask(requests);
   auto next = answers.begin();
-  for (Asked& a : all) {
+  for (AskedExample& a : all) {
     const auto end = next + static_cast<int64_t>(a.encoded.size());
     a.answers.assign(next, end);
     next = end;
@@ -64,7 +64,7 @@ void ask_all(TextModel& model, std::vector<Asked>& all) {
 }
 
 // want: log-likelihood, greedy, tokens of the context before it was cut and of the continuation.
-void expect_score(const Asked& a, size_t request, int64_t max_length, const json& want) {
+void expect_score(const AskedExample& a, size_t request, int64_t max_length, const json& want) {
   const std::string where = fmt::format("{} request {}", a.where, request);
   const ScoreRequest& ids = a.encoded[request].scores.at(0);
   const int64_t context = want[2], continuation = want[3];
@@ -75,7 +75,7 @@ void expect_score(const Asked& a, size_t request, int64_t max_length, const json
   EXPECT_EQ(a.answers[request].greedy, want[1] == 1) << where;
 }
 
-void expect_answers(const Asked& a, int64_t max_length) {
+void expect_answers(const AskedExample& a, int64_t max_length) {
   if (a.want.contains("scores")) {
     ASSERT_EQ(a.answers.size(), a.want["scores"].size()) << a.where;
     for (size_t i = 0; i < a.answers.size(); ++i) expect_score(a, i, max_length, a.want["scores"][i]);
@@ -89,7 +89,7 @@ void expect_answers(const Asked& a, int64_t max_length) {
 
 // A perplexity's value of one example is a pair, with the words or bytes that it counts for. A difference of log-likelihoods is as exact as
 // they are.
-void expect_metric(const Asked& a, const MetricValue& have, const json& want, const std::string& where) {
+void expect_metric(const AskedExample& a, const MetricValue& have, const json& want, const std::string& where) {
   const double number = want.is_array() ? want[0] : want;
   const bool difference = where.find("likelihood_diff") != std::string::npos;
   EXPECT_NEAR(have.value, number, kRelative * std::abs(difference ? a.answers[0].logprob : number)) << where;
@@ -99,7 +99,7 @@ void expect_metric(const Asked& a, const MetricValue& have, const json& want, co
 // By the name of the subtask and the metric: the values of all its examples.
 using Values = std::map<std::pair<std::string, size_t>, std::vector<MetricValue>>;
 
-void expect_judgement(const Asked& a, const std::string& subtask, Values& values) {
+void expect_judgement(const AskedExample& a, const std::string& subtask, Values& values) {
   const std::vector<Metric>& metrics = a.task->info().metrics;
   const Judgement judgement = a.task->judge(a.example, a.answers);
   size_t found = 0;
@@ -116,11 +116,11 @@ void expect_judgement(const Asked& a, const std::string& subtask, Values& values
 void expect_all(test::HarnessModel& model, const json& tasks, std::optional<bool> bos) {
   TaskLibrary library;
   TextModel texts = model.texts(bos);
-  std::vector<Asked> all = examples_of(library, tasks, model.fixture()["new_tokens"]);
+  std::vector<AskedExample> all = examples_of(library, tasks, model.fixture()["new_tokens"]);
   ask_all(texts, all);
   Values values;
   std::map<std::string, const Task*> by_name;
-  for (const Asked& a : all) {
+  for (const AskedExample& a : all) {
     expect_answers(a, texts.max_length());
     const std::string subtask = a.where.substr(0, a.where.find(' '));
     by_name[subtask] = a.task;

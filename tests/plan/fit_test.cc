@@ -128,6 +128,22 @@ TEST(Remedies, OfFp8AreThePoliciesThatTakeLess) {
   EXPECT_EQ(precisions(c), Names{"bf16_sr"});
 }
 
+TEST(Remedies, ThatExcludeEachOtherAreNotJoined) {
+  Config c;
+  c.model = {.preset = {}, .layers = 4, .hidden = 256, .heads = 4, .kv_heads = 4, .ffn = 512, .vocab = 256};
+  c.parallel.dp = 1;
+  c.train.precision = PrecisionKind::fp8;
+  c.train.seq_len = 16;
+  c.train.micro_batch = 1;
+  c.train.recompute = {.kind = RecomputeKind::full, .every = 0};
+  c.train.loss_chunk = 256;
+  std::vector<std::string> named;
+  for (const Remedy& r : remedies(c, dry_run(c, {}), room_for(1), {})) named.push_back(r.change);
+  EXPECT_EQ(std::ranges::count(named, "train.precision=fp8_sr"), 1);
+  EXPECT_EQ(std::ranges::count(named, "train.precision=bf16_sr"), 1);
+  for (const std::string& change : named) EXPECT_FALSE(change.starts_with("all of these,")) << change;
+}
+
 TEST(Plan, SaysNothingWasStartedWhereNothingWas) {
   try {
     config_of({"parallel.tp=2"}, 3);

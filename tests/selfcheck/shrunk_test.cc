@@ -84,7 +84,8 @@ TEST(Shrunk, KeepsTheShapesOfFp8) {
     c.train.precision = PrecisionKind::fp8;
     c.model.heads = r.heads, c.model.kv_heads = r.kv, c.model.hidden = r.heads * r.head, c.model.ffn = r.ffn;
     c.train.seq_len = r.seq, c.train.micro_batch = r.micro;
-    ASSERT_TRUE(validate(c, {}).empty()) << r.ffn;
+    const auto given = validate(c, {});
+    ASSERT_TRUE(given.empty()) << r.ffn << ": " << (given.empty() ? "" : given[0].message);
     const Config s = shrunk(c);
     const auto wrong = validate(s, {});
     EXPECT_TRUE(wrong.empty()) << r.ffn << ": " << (wrong.empty() ? "" : wrong[0].message);
@@ -119,7 +120,11 @@ TEST(Shrunk, HasMoreThanTwoTilesOfAttentionAndTheHeadsOfTheRun) {
   c.model.hidden = 8192, c.model.heads = 64, c.model.kv_heads = 8;
   EXPECT_EQ(shrunk(c, true).model.head_dim(), 128);
   EXPECT_LE(shrunk(c, false).model.head_dim(), 64) << "seconds on a CPU too";
-  c.parallel.dp = 128;
+  for (const int64_t dp : {1, 8, 32}) {
+    c.parallel.tp = 8, c.parallel.dp = dp;
+    EXPECT_EQ(shrunk(c, true).model.head_dim() % 8, 0) << "of the sizes that GPUs have kernels for";
+  }
+  c.parallel.tp = 1, c.parallel.dp = 128;
   EXPECT_LE(parameter_count(shrunk(c, true).model) * 128, 1 << 27) << "gradients of all replicas on every rank";
   Config odd = large(1, 1, 1);
   odd.model.hidden = 40 * 24, odd.model.heads = 24, odd.model.kv_heads = 8;

@@ -214,6 +214,7 @@ TEST(Fp8Skips, ValuesBeyondTheRangeAreSkippedTwiceAtMost) {
   EXPECT_TRUE(first.skipped && second.skipped);
   EXPECT_TRUE(kept() == before) << "weights, or their scales";
   EXPECT_GT(first.monitors->fp8_saturated[0], 0.1);
+  EXPECT_EQ(first.monitors->fp8_saturated.size(), 2u) << "no weights were stored";
   EXPECT_TRUE(first.monitors->grad_norm.empty());
   EXPECT_LT(second.monitors->fp8_saturated[0], 1e-3) << "it saw what the first met";
   const StepResult third = run.step(6);

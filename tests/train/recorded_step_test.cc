@@ -1,6 +1,7 @@
 // Steps whose micro-batches a device records: with all recordings, and where it has memory for some of them only.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "support/real_run.h"
@@ -36,19 +37,35 @@ class RecordingBackend final : public Backend, private Device {
   std::string describe() const override { return cpu_.describe(); }
 
  private:
-  std::byte* allocate(size_t bytes) override { return cpu_.device().allocate(bytes); }
+  std::byte* allocate(size_t bytes) override {
+    std::byte* p = cpu_.device().allocate(bytes);
+    memory_.emplace_back(p, bytes);
+    return p;
+  }
   void free(std::byte* p) override { cpu_.device().free(p); }
   void upload(Tensor dst, const void* host) override { cpu_.device().upload(dst, host); }
   void download(void* host, Tensor src) override { cpu_.device().download(host, src); }
   size_t memory_available() const override { return size_t{1} << 32; }
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
-    if (told_.made == told_.room) return nullptr;
+    if (told_.made == told_.room) {
+      write_down(work);
+      return nullptr;
+    }
     ++told_.made;
     return std::make_unique<KeptWork>(work, told_);
   }
 
+  // The calls are made before it turns out that memory is short, and nothing is computed.
+  void write_down(const std::function<void()>& work) const {
+    std::vector<std::vector<std::byte>> before;
+    for (const auto& [p, bytes] : memory_) before.emplace_back(p, p + bytes);
+    work();
+    for (size_t i = 0; i < memory_.size(); ++i) std::copy(before[i].begin(), before[i].end(), memory_[i].first);
+  }
+
   CpuBackend cpu_;
   Recordings& told_;
+  std::vector<std::pair<std::byte*, size_t>> memory_;
 };
 
 struct Ran {

@@ -85,7 +85,7 @@ function addHeat(grid, spec, run, runs, list) {
     const box = canvas.getBoundingClientRect(), x = map.fromX(event.clientX - box.left), k = map.fromY(event.clientY - box.top);
     const i = map.edges.findIndex((e, n) => n > 0 && x <= e) - 1;
     if (i < 0 || k < 0 || k >= parts || x < map.edges[0]) return hideTip();
-    showTip(event, `step ${whole(list.step[i])}`, [[null, map.names(k), list.rows[i][k] == null ? "not finite" : number(list.rows[i][k])]]);
+    showTip(event, `step ${whole(list.step[i])}`, [[null, map.names(k), list.rows[i][k] === undefined ? "not measured" : list.rows[i][k] === null ? "not finite" : number(list.rows[i][k])]]);
   });
   canvas.addEventListener("mouseleave", hideTip);
   canvas.addEventListener("dblclick", () => zoomTo(null));

@@ -33,12 +33,14 @@ PlainType plain_type(DType t) {
   return t == DType::f8e4m3 ? PlainType::e4m3 : t == DType::f8e5m2 ? PlainType::e5m2 : t == DType::bf16 ? PlainType::bf16 : PlainType::f32;
 }
 
-// Memory is what a failure is often for want of.
+// Memory is what a failure is often for want of. Where CUDA does not say how much there is, it has failed itself.
 std::string status_text(cublasStatus_t status) {
   size_t free = 0, total = 0;
-  HLAT_CUDA(cudaMemGetInfo(&free, &total));
-  return fmt::format("{} (status {}), with {} of the GPU's memory free", CublasLt::get().GetStatusName(status), static_cast<int>(status),
-                     format_bytes(free));
+  const cudaError_t asked = cudaMemGetInfo(&free, &total);
+  if (asked != cudaSuccess) cudaGetLastError();
+  const std::string memory = asked == cudaSuccess ? fmt::format("with {} of the GPU's memory free", format_bytes(free))
+                                                  : fmt::format("and CUDA says: {}", cudaGetErrorString(asked));
+  return fmt::format("{} (status {}), {}", CublasLt::get().GetStatusName(status), static_cast<int>(status), memory);
 }
 
 std::string version_of(size_t v) { return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100); }
@@ -92,7 +94,8 @@ struct CudaMatmul::Library {
       return false;
     }
     if (found->second == kPlainKernel) {
-      if (problem.candidates(workspace).choices.empty()) return true;
+      const MatmulProblem::Candidates proposed = problem.candidates(workspace);
+      if (proposed.choices.empty()) return proposed.failed == CUBLAS_STATUS_SUCCESS;
       notes.push_back(fmt::format("matmul {}: the checkpoint has the plain kernel, and {} has algorithms: chosen again", call, name()));
       return false;
     }
