@@ -44,13 +44,16 @@ void enlarge(const ParamStore& params) {
     if (u.tensors.master.defined()) multiply(u.tensors.master, factor_of(params.spec(u.param).name));
 }
 
-// A second step of enlarged weights whose scales begin anew; weights do not move.
+// A second step of enlarged weights; weights do not move.
 struct Enlarged {
   StepResult step;
   std::string record;
 };
 
-Enlarged run_enlarged(Layout layout, const PrecisionChoice& precision) {
+// The scales are measured anew, or they are those of weights that were not enlarged and the update is left out.
+enum class Then { measured, skipped };
+
+Enlarged run_enlarged(Layout layout, const PrecisionChoice& precision, Then then = Then::measured) {
   layout.precision = precision.preset;
   layout.choices = precision.choices;
   Config c = layout.config();
@@ -63,7 +66,10 @@ Enlarged run_enlarged(Layout layout, const PrecisionChoice& precision) {
     Executor& executor = train.executor();
     if (step == 1) {
       enlarge(executor.params());
-      executor.weights_loaded(Fp8Start::measured);
+      if (then == Then::measured)
+        executor.weights_loaded(Fp8Start::measured);
+      else
+        train.before_updates([](int64_t, double, double) { return false; });
       return;
     }
     const std::lock_guard lock(mutex);
@@ -88,14 +94,19 @@ TEST(Fp8Calibration, TheFirstStepOfWeightsThatExistDoesNotSaturate) {
 
 // Rows are computed alike whatever replica or stage they are on, so the largest values are the same bits.
 TEST(Fp8Calibration, IsTheSameOnEveryLayout) {
-  const Enlarged one = run_enlarged(Layout{}, {PrecisionKind::fp8});
-  for (const Layout& layout : {Layout{.dp = 2}, Layout{.pp = 2}, Layout{.pp = 2, .dp = 2, .zero1 = true, .chunks = 2}}) {
-    const Enlarged many = run_enlarged(layout, {PrecisionKind::fp8});
-    EXPECT_EQ(many.record, one.record) << layout.name();
-    EXPECT_EQ(many.step.calibrated->passes, one.step.calibrated->passes) << layout.name();
+  for (const bool tied : {false, true}) {
+    const Enlarged one = run_enlarged(Layout{.tied = tied}, {PrecisionKind::fp8});
+    for (const Layout& layout : {Layout{.dp = 2, .tied = tied}, Layout{.pp = 2, .recompute = "full", .tied = tied},
+                                 Layout{.pp = 2, .dp = 2, .zero1 = true, .chunks = 2, .tied = tied}}) {
+      const Enlarged many = run_enlarged(layout, {PrecisionKind::fp8});
+      EXPECT_EQ(many.record, one.record) << layout.name();
+      EXPECT_EQ(many.step.calibrated->passes, one.step.calibrated->passes) << layout.name();
+    }
   }
-  const Enlarged split = run_enlarged(Layout{.tp = 2, .sp = true}, {PrecisionKind::fp8});
-  EXPECT_EQ(split.step.monitors->fp8_saturated, (std::vector<double>{0, 0, 0}));
+  for (const Layout& layout : {Layout{.tp = 2, .sp = true}, Layout{.tp = 4, .recompute = "full"}}) {  // of two kv heads
+    const Enlarged split = run_enlarged(layout, {PrecisionKind::fp8});
+    EXPECT_EQ(split.step.monitors->fp8_saturated, (std::vector<double>{0, 0, 0})) << layout.name();
+  }
 }
 
 Config loaded_config(Layout layout, PrecisionKind precision) {
@@ -175,6 +186,17 @@ TEST(Fp8Calibration, IsNotDoneOnABatchThatIsNotFinite) {
   EXPECT_TRUE(r.calibrated);
   EXPECT_EQ(r.monitors->fp8_saturated[0], 0);
   EXPECT_FALSE(run.executor().fp8().uncalibrated());
+}
+
+TEST(Fp8Skips, TellTheScalesTheSameOnEveryLayout) {
+  const Enlarged one = run_enlarged(Layout{}, {PrecisionKind::fp8}, Then::skipped);
+  ASSERT_TRUE(one.step.skipped);
+  EXPECT_GT(one.step.monitors->fp8_saturated[0], 0.1);
+  EXPECT_NE(one.record, run_enlarged(Layout{}, {PrecisionKind::fp8}).record);
+  for (const Layout& layout : {Layout{.dp = 2}, Layout{.pp = 2, .recompute = "full"}, Layout{.pp = 2, .dp = 2, .zero1 = true, .chunks = 2}})
+    EXPECT_EQ(run_enlarged(layout, {PrecisionKind::fp8}, Then::skipped).record, one.record) << layout.name();
+  const Enlarged split = run_enlarged(Layout{.tp = 4}, {PrecisionKind::fp8}, Then::skipped);
+  EXPECT_NEAR(split.step.monitors->fp8_saturated[0], one.step.monitors->fp8_saturated[0], 0.01);
 }
 
 // What a skipped step met is known to the next one. Weights and their scales stay.
