@@ -16,48 +16,28 @@ namespace hlat::test {
 namespace {
 
 // Two sources in two stages, monitors, held-out documents and a step that is passed over.
-RunResult train_shown(const TempDir& dir, const std::string& name, const std::string& lr) {
-  const std::string stories = dir.path("data/stories.jsonl");
-  return run_binary({"train",
-                     "--config",
-                     nano_config(),
-                     "--skip",
-                     "7",
-                     "run.dir=" + dir.path(name),
-                     "run.sample_lines=0",
-                     "device.backend=cpu",
-                     "device.threads=1",
-                     "model.layers=2",
-                     "model.hidden=32",
-                     "model.heads=2",
-                     "model.ffn=64",
-                     "model.vocab=2048",
-                     "train.steps=40",
-                     "train.global_batch=8",
-                     "train.micro_batch=4",
-                     "train.seq_len=32",
-                     "optim.warmup=2",
-                     "optim.lr=" + lr,
-                     "monitor.every=4",
-                     "checkpoint.every=20",
-                     "data.tokenizer=" + dir.path("data/tokenizer.json"),
-                     "data.sources[0].name=web",
-                     "data.sources[0].weight=3",
-                     "data.sources[0].path=" + stories,
-                     "data.sources[1].name=books",
-                     "data.sources[1].path=" + stories,
-                     "data.stages[0].from_step=21",
-                     "data.stages[0].weights=web:1,books:3",
-                     "data.validation=0.1",
-                     "data.validate_every=8"});
-}
+constexpr const char* kShown = R"(model: {layers: 2, hidden: 32, heads: 2, ffn: 64, vocab: 2048}
+train: {steps: 40, seq_len: 32, global_batch: 8, micro_batch: 4}
+optim: {warmup: 2}
+run: {sample_lines: 0}
+device: {backend: cpu, threads: 1}
+monitor: {every: 4}
+checkpoint: {every: 20}
+data:
+  tokenizer: data/tokenizer.json
+  sources: [{name: web, path: data/stories.jsonl, weight: 3}, {name: books, path: data/stories.jsonl}]
+  stages: [{from_step: 21, weights: {web: 1, books: 3}}]
+  validation: 0.1
+  validate_every: 8
+)";
 
 TEST(ReportInABrowser, ZoomsResetsAndSorts) {
   if (!has_browser()) GTEST_SKIP() << "no chromium on this machine: tools/setup.sh long installs it";
   const TempDir dir;
   ASSERT_EQ(run_binary({"data", "sample", "--out", dir.path("data"), "--documents", "300"}).exit_code, 0);
-  for (const auto& [name, lr] : {std::pair("a", "1e-2"), {"b", "1e-4"}}) {
-    const RunResult trained = train_shown(dir, name, lr);
+  dir.write("c.yaml", kShown);
+  for (const auto& [folder, rate] : {std::pair("run.dir=a", "optim.lr=1e-2"), {"run.dir=b", "optim.lr=1e-4"}}) {
+    const RunResult trained = run_binary({"train", "--config", "c.yaml", "--skip", "7", folder, rate}, dir.path());
     ASSERT_EQ(trained.exit_code, 0) << trained.err;
   }
   const RunResult made = run_binary({"report", dir.path("b"), dir.path("a"), "--out", dir.path("page.html")});
