@@ -31,6 +31,7 @@ test|libgtest-dev|header gtest/gtest.h|GoogleTest
 test|libbenchmark-dev|header benchmark/benchmark.h|Google Benchmark
 long|slurm-wlm|command slurmctld|Slurm: a cluster of this machine
 long|munge|command munged|MUNGE: what Slurm's daemons know each other by
+long|chromium|command chromium|Chromium: opens a report, drags, clicks
 fuzz|clang-14|command clang++-14|clang: libFuzzer
 fuzz|libomp-14-dev|clang_header omp.h|OpenMP for clang
 lint|clang-format|command clang-format-14 clang-format|source formatter
@@ -74,6 +75,13 @@ apt() {
   $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "$@"
 }
 
+# A package that the archive does not have keeps none of the others away.
+one_by_one() {
+  failed=0
+  for package; do apt install -y --no-install-recommends "$package" || failed=1; done
+  return $failed
+}
+
 install() {
   command -v apt-get >/dev/null 2>&1 || return 1
   [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null 2>&1 || return 1
@@ -84,7 +92,7 @@ install() {
   echo "setup: installing $packages" >&2
   log=$(mktemp)
   # shellcheck disable=SC2086  # a list of package names
-  if { apt update && apt install -y --no-install-recommends $packages; } >"$log" 2>&1; then
+  if { apt update && { apt install -y --no-install-recommends $packages || one_by_one $packages; }; } >"$log" 2>&1; then
     rm -f "$log"
   else
     cat "$log" >&2

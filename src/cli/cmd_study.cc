@@ -22,6 +22,7 @@
 #include "cli/exit_code.h"
 #include "cli/print.h"
 #include "cli/study_process.h"
+#include "cli/study_report.h"
 #include "config/nearest.h"
 #include "config/nearest_file.h"
 #include "record/progress.h"
@@ -81,7 +82,10 @@ void tell_results(const StudyArgs& args, const Study& study, const std::vector<P
   for (const RunFigures& run : results.runs)
     if (!run.standing.changes.empty())
       print_err(fmt::format("hlat study: {} is of another config than the study's ({})\n", run.name, run.standing.changes.front().str()));
-  print_err(fmt::format("results.json, results.md, loss.svg and grad_norm.svg are in {}\n", args.out));
+  const std::string no_report = write_study_report(args.out, all);
+  print_err(fmt::format("results.json, results.md, loss.svg{} are in {}\n",
+                        no_report.empty() ? fmt::format(", grad_norm.svg and {}", kStudyReport) : " and grad_norm.svg", args.out));
+  if (!no_report.empty()) print_err(fmt::format("hlat study: {} is left out: {}\n", kStudyReport, no_report));
 }
 
 // Of the folder beside a path that the path may have meant.

@@ -69,6 +69,12 @@ size_t Mixture::source_of(uint64_t row, uint64_t lane, uint64_t lanes) const {
   return last;
 }
 
+std::vector<int64_t> Mixture::rows_by_source(int64_t step, uint64_t lanes) const {
+  std::vector<int64_t> rows(names.size());
+  for (uint64_t lane = 0; lane < lanes; ++lane) ++rows[source_of(static_cast<uint64_t>(step) - 1, lane, lanes)];
+  return rows;
+}
+
 uint64_t Mixture::document_at(size_t source, uint64_t epoch, uint64_t position) const {
   const uint64_t n = sources[source]->documents();
   if (n == 0) return position;

@@ -49,6 +49,8 @@ struct Mixture {
   size_t segment_at(int64_t step) const;
   // The source of row `row` (from 0, so it belongs to step row + 1) of a lane.
   size_t source_of(uint64_t row, uint64_t lane, uint64_t lanes) const;
+  // Rows of a step (from 1) by source, over all lanes.
+  std::vector<int64_t> rows_by_source(int64_t step, uint64_t lanes) const;
   // The document at a position of an epoch; an endless source is one epoch in its own order.
   uint64_t document_at(size_t source, uint64_t epoch, uint64_t position) const;
   bool has(size_t source, uint64_t document) const;  // in this split

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "data/batch.h"
@@ -56,6 +58,18 @@ class TrainBatches : public BatchSource {
   int32_t source_of(int64_t step, int64_t row) const override {
     const auto lane = static_cast<uint64_t>(own_lanes_.begin + row), lanes = static_cast<uint64_t>(data_.identity().lanes);
     return static_cast<int32_t>(data_.mixture().source_of(static_cast<uint64_t>(step - 1), lane, lanes));
+  }
+
+  // Rows of the whole batch of a step, of all ranks, by source that has a weight there; empty for a run of one source.
+  std::vector<std::pair<std::string, int64_t>> source_rows(int64_t step) const {
+    const Mixture& mixture = data_.mixture();
+    std::vector<std::pair<std::string, int64_t>> out;
+    if (mixture.names.size() < 2) return out;
+    const std::vector<double>& weights = mixture.segments[mixture.segment_at(step)].weights;
+    const std::vector<int64_t> rows = mixture.rows_by_source(step, static_cast<uint64_t>(data_.identity().lanes));
+    for (size_t s = 0; s < rows.size(); ++s)
+      if (weights[s] > 0) out.emplace_back(mixture.names[s], rows[s]);
+    return out;
   }
 
   // Of the own lanes, after the rows handed out; between steps, when all have handed out the same number. join() makes one of all ranks'.

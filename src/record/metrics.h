@@ -40,6 +40,7 @@ struct StepMetrics {
   // Of the held-out documents after this step; none: not looked at, not written.
   std::optional<double> val_loss = {}, val_ppl = {}, val_bpb = {};  // bpb: bits per byte of text
   std::vector<std::pair<std::string, double>> val_losses = {};      // by source, where there are several
+  std::vector<std::pair<std::string, int64_t>> source_rows = {};    // of the whole batch, by source; empty: the run has one source
   std::optional<Monitors> monitors = {};                            // every monitor.every steps
 };
 
@@ -67,6 +68,7 @@ void scalars(const StepMetrics& m, const Visit& visit) {
   if (m.val_ppl) visit("val_ppl", *m.val_ppl);
   if (m.val_bpb) visit("val_bpb", *m.val_bpb);
   for (const auto& [source, loss] : m.val_losses) visit(("val_loss/" + source).c_str(), loss);
+  for (const auto& [source, rows] : m.source_rows) visit(("rows/" + source).c_str(), static_cast<double>(rows));
 }
 
 // Calls number(name, value) and list(name, values) for all that is there, the losses by source aside.

@@ -8,6 +8,7 @@
 
 #include "record/events.h"
 #include "report/runs_table.h"
+#include "report/source_shares.h"
 
 namespace hlat {
 
@@ -47,7 +48,7 @@ DataJson curves_data(const ReportRun& run, size_t most) {
   DataJson out = DataJson::object();
   for (const RunCurves* curves : {&run.steps, &run.evaluations})
     for (const auto& [key, curve] : curves->curves)
-      if (curve.has_values()) out[key] = curve_data(thinned(curve, most));
+      if (curve.has_values() && !key.starts_with(kRowsOf)) out[key] = curve_data(thinned(curve, most));
   const Curve& loss = run.steps.curve("loss");
   if (loss.has_values()) out["smooth"] = curve_data(stretch_means(smoothed(loss, smoothing_steps(loss)), most));
   return out;
@@ -68,6 +69,15 @@ DataJson split_data(const RunCurves& s, size_t most) {
   std::vector<double> rest;
   for (size_t i = 0; i < all.size(); ++i) rest.push_back(std::max(0.0, all.value[i] - data[i] - comm[i]));
   return {{"step", all.step}, {"data", rounded_list(data)}, {"comm", rounded_list(comm)}, {"rest", rounded_list(rest)}};
+}
+
+// The mixture as it was read; null: no step tells it, as in a run of one source.
+DataJson shares_data(const RunCurves& s, size_t most) {
+  const SourceShares read = source_shares(s, most);
+  if (read.step.empty()) return nullptr;
+  DataJson shares = DataJson::object();
+  for (const auto& [source, list] : read.shares) shares[source] = rounded_list(list);
+  return {{"step", read.step}, {"shares", std::move(shares)}};
 }
 
 DataJson loss_notes_data(const ReportRun& run) {
@@ -157,6 +167,7 @@ DataJson run_data(const ReportRun& run, size_t points, size_t stretches) {
           {"events", events_data(run.overview)},
           {"time", time_data(run.overview.run)},
           {"mixture", std::move(mixture)},
+          {"shares", shares_data(run.steps, stretches)},
           {"ledger", run.ledger},
           {"plan", run.plan}};
 }

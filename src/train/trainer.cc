@@ -101,6 +101,7 @@ class Trainer {
     if (setup_.flight != nullptr) setup_.flight->end_step(step, m.step_s, m.step_s - m.data_wait_s - m.comm_wait_s);
     if (m.computed && source && source->entropy())
       m.floor = sum_over(mesh_.along(Axis::dp), *source->entropy()) / static_cast<double>(step_.micros() * mesh_.shape().dp);
+    if (setup_.folder != nullptr && batches_ != nullptr) m.source_rows = batches_->source_rows(step);
     m.monitors = r.monitors;
     const bool probes = m.monitors && !m.skipped && step_.probe().due(step);
     if (probes) probe(*m.monitors);

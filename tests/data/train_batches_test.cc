@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
 
 #include "support/memory_source.h"
@@ -50,6 +51,30 @@ TEST(TrainBatches, TheEmbeddedCorpusKnowsItsFloor) {
   batches.read(0, batch);
   ASSERT_TRUE(batches.entropy());
   EXPECT_NEAR(*batches.entropy(), *data.floor(), 0.5);
+}
+
+// Every rank knows the rows of all, and they are those of the ledger.
+TEST(TrainBatches, RowsBySourceAreThoseOfTheLedger) {
+  const MemorySource web("web", {}), code("code", {.first_token = 1'000'000}), books("books", {.first_token = 2'000'000});
+  Mixture mixed = single_source(web);
+  mixed.sources = {&web, &code, &books}, mixed.names = {"web", "code", "books"};
+  mixed.segments = {{1, {0.7, 0.3, 0}}, {6, {0, 0.5, 0.5}}};
+  TrainBatches whole(batches_identity(), mixed, {.begin = 0, .count = kBatchLanes}, {});
+  const TrainBatches half(batches_identity(), mixed, part_of(kBatchLanes, 1, 2), {});
+  std::map<std::string, int64_t> sums;
+  Batch batch(kBatchLanes, kBatchT);
+  for (int64_t step = 1; step <= 9; ++step) {
+    whole.read(0, batch);
+    const auto rows = whole.source_rows(step);
+    EXPECT_EQ(rows, half.source_rows(step)) << step;
+    ASSERT_EQ(rows.size(), 2u) << "sources without a weight are left out";
+    EXPECT_EQ(rows[0].first, step < 6 ? "web" : "code");
+    EXPECT_EQ(rows[0].second + rows[1].second, kBatchLanes);
+    for (const auto& [source, n] : rows) sums[source] += n;
+  }
+  for (const Ledger::Line& line : whole.ledger([](double v) { return v; }).total)
+    EXPECT_EQ(static_cast<int64_t>(line.tokens), sums[line.source] * kBatchT) << line.source;
+  EXPECT_TRUE(TrainBatches(batches_identity(), single_source(web), part_of(kBatchLanes, 0, 2), {}).source_rows(1).empty());
 }
 
 TEST(TrainBatches, TheLedgerSumsOverRanks) {

@@ -68,6 +68,26 @@ std::vector<Layout> gpu_layouts() {
 }
 INSTANTIATE_TEST_SUITE_P(cuda, Layouts, testing::ValuesIn(gpu_layouts()), [](const auto& test) { return std::string(test.param.name); });
 
+TEST(LayoutsOfData, TellTheSameRowsBySource) {
+  const TempDir data;
+  ASSERT_EQ(run_binary({"data", "sample", "--out", data.path("a"), "--documents", "100"}).exit_code, 0);
+  const Job::Words words = {"data.tokenizer=" + data.path("a/tokenizer.json"),
+                            "data.sources[0].name=web",
+                            "data.sources[0].weight=3",
+                            "data.sources[0].path=" + data.path("a/*.jsonl"),
+                            "data.sources[1].name=more",
+                            "data.sources[1].path=" + data.path("a/*.jsonl"),
+                            "model.vocab=2048"};
+  const auto one = run(0, {.name = "", .ranks = 0, .words = {}, .shared = words}, true);
+  ASSERT_EQ(one.size(), 5u);
+  for (const char* axes : {"parallel.dp=2", "parallel.pp=2", "parallel.tp=2"}) {
+    const auto two = run(2, {.name = "", .ranks = 2, .words = {axes}, .shared = words}, false);
+    ASSERT_EQ(two.size(), 5u) << axes;
+    for (size_t i = 0; i < 5; ++i)
+      for (const char* key : {"rows/web", "rows/more"}) EXPECT_EQ(two[i].at(key), one[i].at(key)) << axes << " step " << i + 1;
+  }
+}
+
 TEST(LayoutsTwice, AreBitIdentical) {
   const Layout layout{"", 4, {"parallel.tp=2", "parallel.sequence=true"}, {"train.precision=bf16_sr"}};
   const auto a = run(4, layout, false), b = run(4, layout, false);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "support/metrics_lines.h"
@@ -77,6 +78,25 @@ TEST_F(CliData, TrainsOnFilesTheSameWayTwice) {
   for (size_t i = 0; i < 6; ++i)
     for (const char* key : {"loss", "grad_norm", "param_norm", "val_loss", "val_bpb"})
       EXPECT_EQ(first[i].value(key, json()), second[i].value(key, json())) << i << key;
+}
+
+// The rows that the steps tell, of a stop, a resume and a step that was passed over too, are what the ledger counts in the end.
+TEST_F(CliData, RowsOfTheStepsAreThoseOfTheLedger) {
+  ASSERT_EQ(train({"--skip", "3", "train.steps=4", "optim.schedule_steps=6"}).exit_code, 0);
+  const RunResult rest = train({"optim.schedule_steps=6"});
+  ASSERT_EQ(rest.exit_code, 0) << rest.err;
+  std::map<std::string, int64_t> rows;
+  const std::vector<json> lines = metrics_of(dir.path("run"));
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(lines[2].value("skipped", 0), 1);
+  for (const json& line : lines) {
+    EXPECT_EQ(line.contains("rows/stories"), line["step"] < 4) << "it has a weight up to step 3";
+    EXPECT_EQ(line.value("rows/stories", 0) + line.value("rows/more", 0), 4);
+    rows["stories"] += line.value("rows/stories", 0), rows["more"] += line.value("rows/more", 0);
+  }
+  const json ledger = json::parse(slurp(dir.path("run/ledger.json")));
+  ASSERT_EQ(ledger["total"].size(), 2u);
+  for (const json& line : ledger["total"]) EXPECT_EQ(line["tokens"], 32 * rows[line["source"].get<std::string>()]) << line;
 }
 
 TEST_F(CliData, InspectShowsRowsAndStatistics) {

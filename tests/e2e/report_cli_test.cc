@@ -7,6 +7,7 @@
 #include <regex>
 #include <set>
 
+#include "support/browser.h"
 #include "support/paths.h"
 #include "support/run_binary.h"
 #include "support/temp_dir.h"
@@ -33,19 +34,10 @@ class Report : public testing::Test {
   }
   static std::string run() { return dir_->path("run"); }
   static bool has_plots() { return run_binary({"report", run(), "--out", dir_->path("probe.html")}).exit_code == 0; }
-  static bool has_browser() { return std::system("command -v chromium >/dev/null 2>&1") == 0; }
-  // The page as it is when its scripts have run.
-  static std::string dom_of(const std::string& page) {
-    const std::string command =
-        "chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir=" + dir_->path("profile") +
-        " --virtual-time-budget=4000 --dump-dom file://" + page + " 2>/dev/null";
-    std::string dom;
-    FILE* pipe = popen(command.c_str(), "r");
-    if (pipe == nullptr) return dom;
-    char block[65536];
-    for (size_t n = 0; (n = fread(block, 1, sizeof block, pipe)) > 0;) dom.append(block, n);
-    EXPECT_EQ(pclose(pipe), 0);
-    return dom;
+  static OpenedPage opened(const std::string& page) {
+    const OpenedPage found = open_in_browser(page, dir_->path("profile"));
+    EXPECT_TRUE(found.opened);
+    return found;
   }
   static inline TempDir* dir_ = nullptr;
 };
@@ -117,11 +109,11 @@ TEST_F(Report, OpensInABrowser) {
   if (!has_browser()) GTEST_SKIP() << "no chromium on this machine";
   const std::string page = dir_->path("page.html");
   ASSERT_EQ(run_binary({"report", run(), "--out", page}).exit_code, 0);
-  const std::string dom = dom_of(page), head = dom.substr(0, dom.find("<head"));
-  EXPECT_NE(head.find("data-ready=\"1\""), std::string::npos) << head;
-  EXPECT_EQ(head.find("data-error"), std::string::npos) << head;
-  std::printf("the page: %s\n", head.substr(head.find("data-")).c_str());
-  const std::string script = dom.substr(0, dom.find("<script type=\"application/json\""));
+  const OpenedPage shown = opened(page);
+  EXPECT_EQ(shown.told("ready"), "1");
+  EXPECT_EQ(shown.told("error"), "");
+  std::printf("the page: %s plots in %s ms\n", shown.told("plots").c_str(), shown.told("ms").c_str());
+  const std::string script = shown.dom.substr(0, shown.dom.find("<script type=\"application/json\""));
   const std::regex plot("data-plot=\"([^\"]*)\" data-points=\"([0-9]*)\"");
   std::set<std::string> seen;
   for (std::sregex_iterator m(script.begin(), script.end(), plot), end; m != end; ++m) {
@@ -208,12 +200,12 @@ told.marks = marksOf(made).map((m) => m.kind + " " + m.x).join(" ");
 told.spike = ys.join(" ") + (xs[0] < xs[1] && xs[1] < xs[2] ? " ascending" : "");
 </script>)");
   dir_->write("asking.html", html);
-  const std::string dom = dom_of(dir_->path("asking.html")), head = dom.substr(0, dom.find("<head"));
-  EXPECT_NE(head.find("data-names=\"a seed=9 seed=10\""), std::string::npos) << head;
-  EXPECT_NE(head.find("data-losses=\"a seed=9 seed=10\""), std::string::npos) << "what is not known stands last: " << head;
-  EXPECT_NE(head.find("data-marks=\"spike 2\""), std::string::npos) << "an event has its own time; what is to come has no mark: " << head;
-  EXPECT_NE(head.find("data-gap=\"[[1,2,8,9],[7,7,null,7]]\""), std::string::npos) << "no line where no step was made: " << head;
-  EXPECT_NE(head.find("data-spike=\"2 99 2 ascending\""), std::string::npos) << head;
+  const OpenedPage asked = opened(dir_->path("asking.html"));
+  EXPECT_EQ(asked.told("names"), "a seed=9 seed=10");
+  EXPECT_EQ(asked.told("losses"), "a seed=9 seed=10") << "what is not known stands last";
+  EXPECT_EQ(asked.told("marks"), "spike 2") << "an event has its own time; what is to come has no mark";
+  EXPECT_EQ(asked.told("gap"), "[[1,2,8,9],[7,7,null,7]]") << "no line where no step was made";
+  EXPECT_EQ(asked.told("spike"), "2 99 2 ascending");
 }
 
 }  // namespace

@@ -182,6 +182,39 @@ TEST_F(StudyCli, ATableOfSomeRunsLeavesTheFilesWhole) {
   }
 }
 
+TEST_F(StudyCli, AReportOfItsRunsStandsBesideTheTable) {
+  const std::string page = dir_.path("r/report.html");
+  const RunResult end = run_binary(args("r", {"--only", "seed=1"}));
+  ASSERT_EQ(end.exit_code, 0) << end.err;
+  if (end.err.find("built without uPlot") != std::string::npos) GTEST_SKIP() << "built without uPlot";
+  EXPECT_NE(end.err.find("grad_norm.svg and report.html are in " + dir_.path("r")), std::string::npos) << end.err;
+  const std::string html = slurp(page);
+  const size_t begin = html.find("id=\"data\">") + 10;
+  const json runs = json::parse(html.substr(begin, html.find("</script>", begin) - begin))["runs"];
+  ASSERT_EQ(runs.size(), 2u) << "those that were not started are left out";
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(runs[i]["row"]["name"], i == 0 ? "fp32+seed=1" : "bf16_sr+seed=1");
+    EXPECT_EQ(runs[i]["curves"]["loss"][0].size(), 30u);
+  }
+  // A table of some runs leaves all of them in the report; what is no report is left alone, and the table is there all the same.
+  const RunResult table = run_binary(args("r", {"--table", "--only", "fp32"}));
+  EXPECT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_NE(slurp(page).find("bf16_sr+seed=1"), std::string::npos);
+  dir_.write("r/report.html", "mine");
+  const RunResult again = run_binary(args("r", {"--table"}));
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_NE(again.err.find("report.html is left out: "), std::string::npos) << again.err;
+  EXPECT_NE(again.err.find("loss.svg and grad_norm.svg are in"), std::string::npos) << again.err;
+  EXPECT_EQ(slurp(page), "mine");
+}
+
+TEST_F(StudyCli, AStudyOfWhichNothingRanHasNoReport) {
+  fs::create_directories(dir_.path("n"));
+  const RunResult table = run_binary(args("n", {"--table"}));
+  EXPECT_NE(table.err.find("report.html is left out: no run has a step yet"), std::string::npos) << table.err;
+  EXPECT_FALSE(fs::exists(dir_.path("n/report.html")));
+}
+
 TEST_F(StudyCli, AMissingMpirunIsNamed) {
   const std::string path = std::getenv("PATH");
   setenv("PATH", dir_.path().c_str(), 1);

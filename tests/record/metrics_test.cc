@@ -196,6 +196,20 @@ TEST(Metrics, LossesOfSourcesHaveTheirNames) {
   EXPECT_EQ(seen["val_loss/books/held_out"], 2.5);
 }
 
+TEST(Metrics, RowsOfSourcesAreCountsOfTheirNames) {
+  TempFolder folder;
+  StepMetrics m = sample(1);
+  m.source_rows = {{"web", 12}, {"books", 0}};
+  MetricsWriter writer(folder.path / "m");
+  writer.write(m);
+  m.computed = false, m.skipped = true;
+  writer.write(m);
+  for (const nlohmann::json& line : read_lines(folder.path / "m")) {
+    EXPECT_EQ(line.at("rows/web"), 12);
+    EXPECT_EQ(line.at("rows/books"), 0) << "a source that could have had some";
+  }
+}
+
 Monitors sample_monitors() {
   Monitors m;
   m.grad_norm = {1.5, std::numeric_limits<double>::infinity(), 0.25};

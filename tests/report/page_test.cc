@@ -81,6 +81,18 @@ TEST(ReportPage, TheSplitOfAStepIsThereWhereLinesLackAPart) {
   EXPECT_EQ(split["rest"], (std::vector<double>{3, 1, 3, 0}));
 }
 
+TEST(ReportPage, TheMixtureAsReadIsSharesAndNoCurves) {
+  ReportRun run = run_of(4, "a");
+  EXPECT_TRUE(report_data({run}, {})["runs"][0]["shares"].is_null()) << "a run of one source, or of an older version";
+  run.steps.curves["rows/web"] = {.step = {1, 2, 3, 4}, .value = {3, 3, 2, 0}};
+  run.steps.curves["rows/books"] = {.step = {1, 2, 3, 4}, .value = {1, 1, 2, 4}};
+  const auto data = report_data({run}, {})["runs"][0];
+  EXPECT_EQ(data["shares"]["step"], (std::vector<int64_t>{1, 2, 3, 4}));
+  EXPECT_EQ(data["shares"]["shares"]["web"], (std::vector<double>{0.75, 0.75, 0.5, 0}));
+  EXPECT_FALSE(data["curves"].contains("rows/web"));
+  EXPECT_TRUE(data["curves"].contains("loss"));
+}
+
 TEST(ReportPage, WritesOverReportsOnly) {
   const test::TempDir dir;
   const std::string page = std::string(kPageMark) + "x";

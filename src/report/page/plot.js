@@ -130,7 +130,7 @@ function addPlot(grid, spec, runs) {
   };
   logSwitch.addEventListener("click", () => { view.log[spec.id] = log = !log; draw(); });
   draw();
-  plots.push({ redraw: () => u.setScale("x", { min: inView(runs)[0], max: inView(runs)[1] }), resize: () => u.setSize({ width: Math.max(280, holder.clientWidth), height: spec.height || PLOT_HEIGHT }) });
+  plots.push({ id: spec.id, range: () => [u.scales.x.min, u.scales.x.max], redraw: () => u.setScale("x", { min: inView(runs)[0], max: inView(runs)[1] }), resize: () => u.setSize({ width: Math.max(280, holder.clientWidth), height: spec.height || PLOT_HEIGHT }) });
 }
 
 function zoomTo(low, high) {

@@ -71,19 +71,34 @@ function speedSection() {
     line("waiting for messages", "#2f6fed", sum(data, comm), comm), line("waiting for data", "#e8792b", data, data)] }, shown);
 }
 
+// Shares of the sources as areas on each other; of(source): its share at each of xs, or null.
+function sharePlot(grid, id, title, unit, sources, xs, of, more) {
+  const under = xs.map(() => 0);
+  const lines = sources.map((s, i) => {
+    const real = of(s);
+    return { name: s, key: s, color: colorOf(i), fill: colorOf(i), width: 0.5, xs, real, ys: real.map((v, k) => (v == null ? null : (under[k] += v))), ...more };
+  });
+  addPlot(grid, { id, title, unit, lines: lines.reverse(), aligned: true, log: false, range: [0, 1], text: percent }, shown);
+}
+
+// What was read follows the time of the run, and has gaps where it was started again.
+function sharesRead(grid, r, sources) {
+  const of = (s) => points(r, [r.shares.step, r.shares.shares[s] || r.shares.step.map(() => 0)]);
+  sharePlot(grid, "shares", "mixture as read", "share of the tokens", sources, of(sources[0])[0], (s) => of(s)[1]);
+}
+
 function dataSection() {
   const r = run();
-  if (!r.mixture.length && !r.ledger) return;
-  const grid = section("Data", true);
-  const sources = [...new Set(r.mixture.flatMap((p) => Object.keys(p.shares)))], steps = r.axis.step;
-  if (sources.length && steps.length) {
+  if (!r.mixture.length && !r.ledger && !r.shares) return;
+  const grid = section("Data", true), steps = r.axis.step;
+  const sources = [...new Set([...r.mixture.flatMap((p) => Object.keys(p.shares)), ...Object.keys(r.shares ? r.shares.shares : {})])].sort();
+  if (sources.length && r.mixture.length && steps.length) {
     const last = steps[steps.length - 1], parts = r.mixture.filter((p) => p.from_step <= last);
     const xs = [...parts.map((p) => place(r, Math.max(0, p.from_step - 1))), place(r, last)];
     const shares = [...parts, parts[parts.length - 1]].map((p) => p.shares);
-    const lines = sources.map((s, i) => ({ name: s, key: s, color: colorOf(i), fill: colorOf(i), width: 0.5, stepped: true, xs,
-      real: shares.map((p) => p[s] || 0), ys: shares.map((p) => sources.slice(0, i + 1).reduce((n, k) => n + (p[k] || 0), 0)) }));
-    addPlot(grid, { id: "mixture", title: "mixture", unit: "share of the tokens, as configured", lines: lines.reverse(), aligned: true, log: false, range: [0, 1], text: percent }, shown);
+    sharePlot(grid, "mixture", "mixture", "share of the tokens, as configured", sources, xs, (s) => shares.map((p) => p[s] || 0), { stepped: true });
   }
+  if (r.shares) sharesRead(grid, r, sources);
   if (r.ledger) {
     const ledger = r.ledger, skipped = ledger.skipped_tokens ? `; ${whole(ledger.skipped_tokens)} tokens were read and skipped` : "";
     const node = card(grid, "ledger: what was read", "ledger", ledgerTable(ledger), el("p", { class: "note" }, `${whole(ledger.repeats || 0)} documents came twice in one row${skipped}`));

@@ -1,0 +1,17 @@
+// The report of a study's runs, overlaid, as one HTML file in the study's folder: what `hlat report` makes of them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "study/grid.h"
+
+namespace hlat {
+
+inline constexpr const char* kStudyReport = "report.html";
+
+// Of the runs that have a step, in their order. Returns why nothing was written; empty: it was. A study's results do not fail for it.
+std::string write_study_report(const std::filesystem::path& folder, const std::vector<PlannedRun>& runs);
+
+}  // namespace hlat

@@ -1,0 +1,114 @@
+// Runs at the end of a report's page (report_browser_test.cc): looks at every plot, drags, double clicks and clicks as a reader does, and
+// tells in attributes of the element html how many things it looked at and what was wrong.
+(async () => {
+  const told = document.documentElement.dataset, wrong = [];
+  let checks = 0;
+  const expect = (right, words) => {
+    checks++;
+    if (!right) wrong.push(words);
+  };
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const settled = () => new Promise((done) => setTimeout(done, 50));  // some frames
+  const cards = () => all("main [data-plot]"), cardOf = (id) => cards().find((c) => c.dataset.plot === id);
+  const pictures = () => Object.fromEntries(cards().filter((c) => c.querySelector("canvas")).map((c) => [c.dataset.plot, c.querySelector("canvas").toDataURL()]));
+  const ranges = () => Object.fromEntries(plots.filter((p) => p.range).map((p) => [p.id, p.range()]));
+  const near = (a, b, off) => Math.abs(a[0] - b[0]) <= off && Math.abs(a[1] - b[1]) <= off;
+
+  // Axes and grids are nearly grey: a pixel with a colour is of a line, an area or a cell. On the right a heat map has the scale of its colours.
+  function isDrawn(canvas) {
+    const right = canvas.classList.contains("heat") ? 74 * devicePixelRatio : 0;
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width - right, canvas.height);
+    for (let i = 0; i < data.length; i += 4)
+      if (data[i + 3] > 100 && Math.max(data[i], data[i + 1], data[i + 2]) - Math.min(data[i], data[i + 1], data[i + 2]) > 60) return true;
+    return false;
+  }
+
+  function everyPlotHasData() {
+    for (const card of cards()) {
+      expect(+card.dataset.points > 0, `${card.dataset.plot} has no points`);
+      for (const canvas of card.querySelectorAll("canvas")) expect(isDrawn(canvas), `nothing is drawn in ${card.dataset.plot}`);
+    }
+  }
+
+  const mouse = (node, type, share) => {
+    const box = node.getBoundingClientRect();
+    node.dispatchEvent(new MouseEvent(type, { bubbles: true, cancelable: true, button: 0, buttons: type === "mouseup" ? 0 : 1, clientX: box.left + share * box.width, clientY: box.top + 0.5 * box.height }));
+  };
+
+  async function drag(id, from, to) {
+    const over = cardOf(id).querySelector(".u-over");
+    cardOf(id).scrollIntoView();
+    await settled();
+    mouse(over, "mousemove", from);
+    await settled();
+    mouse(over, "mousedown", from);
+    for (const share of [from + (to - from) / 3, from + (2 * (to - from)) / 3, to]) {
+      mouse(over, "mousemove", share);
+      await settled();
+    }
+    mouse(over, "mouseup", to);
+    await settled();
+    return 2 / over.getBoundingClientRect().width;  // two pixels, as a share
+  }
+
+  async function zoomAndReset(from, id, resetBy) {
+    const before = ranges(), pictured = pictures(), [low, high] = before[from], width = high - low;
+    expect(Object.values(before).every((r) => near(r, [low, high], 0)), "plots begin with different ranges");
+    const off = width * (await drag(from, 0.25, 0.6));
+    const zoomed = ranges(), wanted = [low + 0.25 * width, low + 0.6 * width];
+    for (const [plot, range] of Object.entries(zoomed)) expect(near(range, wanted, off), `a drag on ${from} brings ${plot} to ${range}, not to ${wanted}`);
+    for (const [plot, picture] of Object.entries(pictures())) expect(picture !== pictured[plot], `a drag on ${from} leaves the picture of ${plot}`);
+    mouse(cardOf(id).querySelector(resetBy), "dblclick", 0.5);
+    await settled();
+    for (const [plot, range] of Object.entries(ranges())) expect(near(range, before[plot], 0), `a double click on ${id} brings ${plot} to ${range}`);
+    for (const [plot, picture] of Object.entries(pictures())) expect(picture === pictured[plot], `a double click on ${id} leaves the picture of ${plot}`);
+  }
+
+  async function aPressWithoutADragChangesNothing() {
+    const before = JSON.stringify(ranges());
+    await drag("loss", 0.5, 0.5);
+    expect(JSON.stringify(ranges()) === before, "a click zooms");
+  }
+
+  async function axesChange() {
+    const steps = ranges().loss;
+    await drag("loss", 0.3, 0.5);
+    for (const [mode, high] of [["tokens", report.runs[0].row.tokens], ["time", null], ["step", steps[1]]]) {
+      all("#modes button").find((b) => b.textContent === mode).click();
+      await settled();
+      const range = ranges().loss;
+      expect(range[0] === 0 && (high == null ? range[1] > 0 : range[1] === high), `the axis of ${mode} goes over ${range}`);
+      everyPlotHasData();
+    }
+  }
+
+  async function tablesSort() {
+    const column = (title) => [...cardOf("table").querySelectorAll("th")].findIndex((th) => th.textContent === title);
+    const values = (title) => [...cardOf("table").querySelectorAll("tr")].slice(1).map((row) => row.children[column(title)].textContent);
+    const click = (title) => cardOf("table").querySelectorAll("th")[column(title)].click();
+    expect(values("run").join() === "b,a", "the runs stand as they were given: " + values("run"));
+    for (const wanted of ["a,b", "b,a", "a,b"]) {
+      click("run");
+      expect(values("run").join() === wanted, `a click on run gives ${values("run")}, not ${wanted}`);
+    }
+    for (const up of [true, false]) {
+      click("loss");
+      const [first, second] = values("loss").map(Number);
+      expect(up ? first < second : first > second, `a click on loss gives ${values("loss")}`);
+    }
+  }
+
+  try {
+    await settled();
+    everyPlotHasData();
+    await zoomAndReset("loss", "lr", ".u-over");
+    await zoomAndReset("shares", "monitors/grad_norm", "canvas");
+    await aPressWithoutADragChangesNothing();
+    await tablesSort();
+    await axesChange();
+    told.done = "1";
+  } catch (problem) {
+    wrong.push("the test stopped: " + problem.stack);
+  }
+  Object.assign(told, { checks, wrong: wrong.join("; "), seen: cards().map((c) => c.dataset.plot).join(" ") });
+})();
