@@ -95,7 +95,7 @@ TEST_F(HealthyResume, RaisesNoAlarmAndRemembersWhatTheRunInOnePieceDoes) {
     EXPECT_EQ(events("parts", "start").size(), 2u);
     EXPECT_EQ(metrics("parts").back()["loss"], metrics("whole").back()["loss"]);
     EXPECT_FALSE(alarms_at_end("whole").memories.empty());
-    EXPECT_EQ(alarms_at_end("parts"), alarms_at_end("whole")) << precision;
+    EXPECT_TRUE(alarms_at_end("parts") == alarms_at_end("whole")) << precision << ": other memories after a resume";
     for (const char* run : {"parts", "whole"}) std::filesystem::remove_all(dir_.path(run));
   }
 }
