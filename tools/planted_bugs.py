@@ -23,7 +23,8 @@ MODEL = ["model.layers=4", "model.hidden=64", "model.heads=4", "model.kv_heads=2
          "checkpoint.at_end=false", "parallel.bucket_mb=1", "device.backend=cpu"]
 WINDOW = 20  # steps that a loss is the mean of
 SEEDS = (1, 2, 3)
-LAYOUTS = {"1 rank": (1, []), "dp 2": (2, ["parallel.dp=2"]), "tp 2": (2, ["parallel.tp=2"]), "pp 2": (2, ["parallel.pp=2"])}
+LAYOUTS = {"1 rank": (1, []), "dp 2": (2, ["parallel.dp=2"]), "tp 2": (2, ["parallel.tp=2"]), "pp 2": (2, ["parallel.pp=2"]),
+           "1 rank, recompute": (1, ["train.recompute=full"])}
 BUGS = [
     ("a mask that leaks one token", "leak", "1 rank"),
     ("an all-reduce that drops one rank's share in one bucket", "drop_share rank=1", "dp 2"),
@@ -32,6 +33,8 @@ BUGS = [
     ("a wrong RoPE on one stage", "rope rank=1", "pp 2"),
     ("an optimizer that forgets bias correction", "bias_correction", "1 rank"),
     ("a data source repeated", "repeat", "1 rank"),
+    ("logits that are 8 times as large", "logits", "1 rank"),
+    ("a block that is computed again with other norms", "recompute", "1 rank, recompute"),
 ]
 
 
@@ -135,7 +138,7 @@ def main():
     parser.add_argument("--again", action="store_true", help="use the runs that are in DIR")
     runs = Runs(parser.parse_args())
     healthy = [runs.train(f"healthy_seed{seed}", "1 rank", seed) for seed in SEEDS]
-    layouts = {layout: runs.train("healthy_" + layout.replace(" ", ""), layout) for layout in LAYOUTS if layout != "1 rank"}
+    layouts = {layout: runs.train("healthy_" + re.sub(r"\W", "", layout), layout) for layout in LAYOUTS if layout != "1 rank"}
     quiet = all(not seen_in(run) for run in healthy + list(layouts.values()))
     apart = max(abs(loss_at(run, s) - loss_at(healthy[0], s)) for run in layouts.values() for s in run["losses"])
     end = runs.args.steps

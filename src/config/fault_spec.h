@@ -28,6 +28,8 @@ enum class FaultKind : uint8_t {
   corrupt,
   host,
   leak,
+  logits,
+  recompute,
   drop_share,
   scale_grad,
   rope,
@@ -38,7 +40,7 @@ enum class FaultKind : uint8_t {
   check_comm,
   check_disk
 };
-inline constexpr int kFaultKinds = 25;
+inline constexpr int kFaultKinds = 27;
 
 // Whether a kind is drawn at random: never, when fault.kinds names it, or also when fault.kinds is empty.
 enum class FaultDraw : uint8_t { never, named, always };

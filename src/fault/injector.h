@@ -54,9 +54,9 @@ class Injector {
   // last_step: of the run. Its checkpoint stays sound, since nothing would load it and go back.
   void place(const Mesh& mesh, const ParamStore& params, Device& device, int64_t last_step);
 
-  void place_rope(Tensor table /*(T, E)*/) { in_model_.place_rope(table); }    // of this rank; after place()
-  const PlantedAttention& attention() const { return in_model_.attention(); }  // what a leak computes
-  bool leaks() const { return in_model_.leaks(); }                             // in the step under way
+  void place_rope(Tensor table /*(T, E)*/) { in_model_.place_rope(table); }  // of this rank; after place()
+  const PlantedPasses& passes() const { return in_model_; }                  // what faults of the model change there
+  bool in_passes() const { return in_model_.in_passes(); }                   // any of them, in the step under way
 
   void at_phase(const std::string& words);  // a phase of the start-up begins
   void at_step(int64_t step);               // begins

@@ -11,7 +11,7 @@ namespace hlat::fault {
 
 namespace {
 
-constexpr double kScaleFactor = 2, kRopeFactor = 100;
+constexpr double kScaleFactor = 2, kRopeFactor = 100, kLogitsFactor = 8, kEpsFactor = 100;
 
 bool holds(const Bucket& bucket, ParamId id) { return std::find(bucket.params.begin(), bucket.params.end(), id) != bucket.params.end(); }
 
@@ -19,12 +19,13 @@ bool holds(const Bucket& bucket, ParamId id) { return std::find(bucket.params.be
 
 bool is_of_model(FaultKind kind) {
   using enum FaultKind;
-  return kind == leak || kind == repeat || kind == rope || kind == scale_grad || kind == drop_share || kind == bias_correction;
+  return kind == leak || kind == repeat || kind == rope || kind == scale_grad || kind == drop_share || kind == bias_correction ||
+         kind == logits || kind == recompute;
 }
 
 bool meets_all_ranks(FaultKind kind) {
   using enum FaultKind;
-  return kind == spike || kind == leak || kind == repeat || kind == bias_correction;
+  return kind == spike || kind == leak || kind == repeat || kind == bias_correction || kind == logits || kind == recompute;
 }
 
 const FaultSpec* ModelFaults::find(FaultKind kind) const {
@@ -34,13 +35,30 @@ const FaultSpec* ModelFaults::find(FaultKind kind) const {
 
 void ModelFaults::begin(const FaultSpec& spec, int64_t step) {
   lasting_.push_back({.spec = spec, .end = spec.steps > 0 ? step + spec.steps : 0});
-  attention_.set(leaks());
   if (spec.kind == FaultKind::rope) spoil_rope(spec.factor > 0 ? spec.factor : kRopeFactor);
 }
 
 void ModelFaults::at_step(int64_t step) {
   std::erase_if(lasting_, [&](const Lasting& l) { return l.end > 0 && step >= l.end; });
-  attention_.set(leaks());
+}
+
+bool ModelFaults::in_passes() const {
+  using enum FaultKind;
+  return find(leak) != nullptr || find(logits) != nullptr || find(recompute) != nullptr;
+}
+
+const PlantedAttention* ModelFaults::attention(int64_t layer) const {
+  return layer == 0 && find(FaultKind::leak) != nullptr ? &attention_ : nullptr;
+}
+
+double ModelFaults::recomputed_eps(int64_t layer, double eps) const {
+  return layer == 0 && find(FaultKind::recompute) != nullptr ? kEpsFactor * eps : eps;
+}
+
+// Logits are linear in what the output layer gets, so the gradient of that has the same factor.
+void ModelFaults::scale_logits(Tensor x) const {
+  const FaultSpec* spec = find(FaultKind::logits);
+  if (spec != nullptr) multiply(*device_, x.viewed({x.numel()}), spec->factor > 0 ? spec->factor : kLogitsFactor);
 }
 
 // As Ops::rope_table makes it, in the table's own type.

@@ -2,6 +2,8 @@
 // them leave the loss curve as it is. hlat check --model finds each of them before a run (docs/check.md).
 //
 //   leak             the mask of the first block lets each query see the key after its own (leaky_attention.h)
+//   logits           what the output layer gets is multiplied, and the gradient of that
+//   recompute        norms of the first block have another epsilon when a backward computes the block again
 //   repeat           every second row of a rank's batch is the one before it
 //   rope             the table is made with another base
 //   scale_grad       gradients are multiplied, before any sum over dp
@@ -23,7 +25,7 @@ namespace hlat::fault {
 bool is_of_model(FaultKind kind);
 bool meets_all_ranks(FaultKind kind);  // no rank= tells whom it meets
 
-class ModelFaults {
+class ModelFaults final : public PlantedPasses {
  public:
   explicit ModelFaults(const Config& config) : model_(config.model) {}
   // Before the first fault begins; both must outlive this.
@@ -41,8 +43,12 @@ class ModelFaults {
   void optimizer(Tensor step) const;
   void gradients(size_t bucket) const;
   void sums(size_t bucket) const;
-  const PlantedAttention& attention() const { return attention_; }
-  bool leaks() const { return find(FaultKind::leak) != nullptr; }
+
+  // In passes.
+  bool in_passes() const;
+  const PlantedAttention* attention(int64_t layer) const override;
+  double recomputed_eps(int64_t layer, double eps) const override;
+  void scale_logits(Tensor x) const override;
 
  private:
   struct Lasting {

@@ -54,7 +54,7 @@ class Executor {
   void finish_sends() { links_.flush(); }  // after the last action of a step
   // What forward passes and losses from here on measure on the way; null: nothing. It must live as long as it is watched.
   void watch(const Watch* watch) { watch_ = watch; }
-  void plant(const PlantedAttention* planted) { planted_ = planted; }  // a fault; it must live as long as passes are computed
+  void plant(const PlantedPasses* planted) { planted_ = planted; }  // faults; they must live as long as passes are computed
 
   // Runs tokens of any texts through all chunks of this rank, with their keys and values in a cache. `use` is called on the last stage with
   // the residual stream of the tokens. Collective over the replica.
@@ -106,7 +106,7 @@ class Executor {
   PipelineLinks links_;
   std::map<std::pair<int, int>, Flight> flights_;  // by chunk and slot
   const Watch* watch_ = nullptr;
-  const PlantedAttention* planted_ = nullptr;
+  const PlantedPasses* planted_ = nullptr;
   Tensor rope_;       // (T, E)
   Tensor loss_sum_;   // (1) f64
   int64_t step_ = 0;  // under way, 0: none

@@ -46,9 +46,16 @@ void Block::add_residual(Ctx& ctx, Tensor x, Tensor mid) {
   ctx.store(mid, out, ctx.residual("mid"));
 }
 
+void Block::recompute(Ctx& ctx, Tensor x) const {
+  const double eps = ctx.norm_eps;
+  if (ctx.planted != nullptr) ctx.norm_eps = ctx.planted->recomputed_eps(ctx.layer, eps);
+  forward(ctx, x, Tensor{});
+  ctx.norm_eps = eps;
+}
+
 void Block::backward(Ctx& ctx, Tensor x, Tensor d) const {
   const Scope scope(ctx.temp());
-  forward(ctx, x, Tensor{});  // recompute
+  recompute(ctx, x);
   const Tensor dn = ctx.temp(x.shape, "dnorm");
   mlp.backward(ctx, ctx.tape.at(BlockOp::norm2), d, dn);
   norm2.backward(ctx, ctx.tape.at(BlockOp::mid), ctx.tape.at(BlockOp::norm2, 1), dn, d, true, ctx.accumulate, ctx.residual("dnorm2"));

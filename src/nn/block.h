@@ -20,6 +20,7 @@ struct Block {
   void backward(Ctx& ctx, Tensor x, Tensor d) const;
 
  private:
+  void recompute(Ctx& ctx, Tensor x) const;
   void add_norm(Ctx& ctx, Tensor x, Tensor mid, const OperandPlace& y, Tensor rstd) const;
   static void add_residual(Ctx& ctx, Tensor x, Tensor mid);
 };

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "nn/kv_cache.h"
-#include "nn/planted_attention.h"
+#include "nn/planted.h"
 #include "nn/stored.h"
 #include "nn/tape.h"
 #include "nn/watch.h"
@@ -28,16 +28,16 @@ struct Ctx {
   bool accumulate = false;                         // gradients add to those of earlier micro-batches
   std::function<void(int group)> group_done = {};  // called when a group's gradients of this step are complete
   PassNoise noise = {};
-  const KvPass* kv = nullptr;                 // of a pass with cached keys and values; null: every sequence stands for itself
-  const Watch* watch = nullptr;               // what is measured on the way; null: nothing
-  const PlantedAttention* planted = nullptr;  // a fault
-  int64_t layer = 0;                          // whose block runs, of the whole model
+  const KvPass* kv = nullptr;              // of a pass with cached keys and values; null: every sequence stands for itself
+  const Watch* watch = nullptr;            // what is measured on the way; null: nothing
+  const PlantedPasses* planted = nullptr;  // faults
+  int64_t layer = 0;                       // whose block runs, of the whole model
 
   const Precision& precision() const { return params.precision(); }
   DType act() const { return precision().compute; }
   DType stat() const { return act() == DType::f64 ? DType::f64 : DType::f32; }
   int64_t tokens() const { return attention.tokens(); }
-  const PlantedAttention* planted_here() const { return planted != nullptr && planted->meets(layer) ? planted : nullptr; }
+  const PlantedAttention* planted_here() const { return planted != nullptr ? planted->attention(layer) : nullptr; }
   int64_t rows() const { return tp.rows(tokens()); }  // of the residual stream on this rank
   void done(int group) const {
     if (group_done) group_done(group);

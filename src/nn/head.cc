@@ -26,6 +26,10 @@ void watch_losses(Ctx& ctx, int64_t row, const Tensor& stats, const Tensor& targ
   ctx.ops.add_losses(ctx.watch->losses, stats, targets, ctx.watch->groups, row, ctx.attention.seq);
 }
 
+void scale_logits(const Ctx& ctx, const Tensor& x) {
+  if (ctx.planted != nullptr) ctx.planted->scale_logits(x);
+}
+
 }  // namespace
 
 // Adds the losses; what it returns lies in temporary memory of the caller's scope.
@@ -97,6 +101,7 @@ void Head::loss_and_gradient(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum
   {
     const Scope inner(ctx.temp());
     const Tensor full = ctx.enter(normed);
+    scale_logits(ctx, full);
     TpSum sum(ctx, normed, full);
     for (int64_t begin = 0; begin < full.dim(0); begin += chunk) {
       const int64_t end = std::min(begin + chunk, full.dim(0));
@@ -106,6 +111,7 @@ void Head::loss_and_gradient(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum
     sum.finish(ctx.residual("dhead norm"));
   }
   ctx.accumulate = accumulated;
+  scale_logits(ctx, normed);
   norm.backward(ctx, x, rstd, normed, normed, false, accumulated, ctx.residual("dhead"));
   ctx.ops.cast(x, normed);
 }
@@ -120,6 +126,7 @@ Tensor Head::normalized(Ctx& ctx, Tensor x) const {
 void Head::loss(Ctx& ctx, Tensor x, Tensor targets, Tensor loss_sum) const {
   const Scope scope(ctx.temp());
   const Tensor full = normalized(ctx, x);
+  scale_logits(ctx, full);
   for (int64_t begin = 0; begin < full.dim(0); begin += chunk) {
     const Scope inner(ctx.temp());
     const int64_t end = std::min(begin + chunk, full.dim(0));

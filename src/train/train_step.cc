@@ -128,7 +128,7 @@ void TrainStep::calibrate(int64_t step, BatchSource* source, StepResult& result)
 // kernels. False: nothing was done, because the device records nothing, has no memory for that, or every op is timed.
 bool TrainStep::run_graphs(BatchSource* source, StepResult& result) {
   const bool single = mesh_.shape().ranks() == 1 && executor_.chunks().size() == 1;
-  if (faults_ != nullptr && faults_->leaks()) return false;  // attention on the host cannot be recorded
+  if (faults_ != nullptr && faults_->in_passes()) return false;  // what they compute on the host cannot be recorded
   // A recording has the step's number, which keys noise, in it for good.
   if (!config_.device.graphs || !single || !ran_ || ops_.timing() || params_.precision().noisy_passes()) return false;
   const auto graph_of = [&](int micro) -> std::unique_ptr<Recording>& { return graphs_[size_t{micro > 0} + (watched_ > 0 ? 2 : 0)]; };

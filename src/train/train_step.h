@@ -63,7 +63,7 @@ class TrainStep {
   // Faults that are planted in it; it must outlive this.
   void inject(fault::Injector& faults) {
     faults.place_rope(executor_.rope_table());
-    executor_.plant(&faults.attention());
+    executor_.plant(&faults.passes());
     faults_ = &faults;
     sync_.inject(faults);
   }

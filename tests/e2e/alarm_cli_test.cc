@@ -76,6 +76,30 @@ TEST_F(AlarmRun, AnAlarmEndsTheRunWhereItIsAskedTo) {
   }
 }
 
+class HealthyResume : public TinyRuns {
+ protected:
+  HealthyResume() : TinyRuns(240, 10, 120) {}
+  AlarmState alarms_at_end(const std::string& run) const { return saved_alarms(read_index(step(run, 240))); }
+};
+
+// A healthy run that dies after its save, and the same command again. What the rules remember of the first half came with the checkpoint:
+// at the end it is what the run in one piece remembers, number by number.
+TEST_F(HealthyResume, RaisesNoAlarmAndRemembersWhatTheRunInOnePieceDoes) {
+  for (const char* precision : {"train.precision=bf16_sr", "train.precision=fp8"}) {
+    const Words died = {precision, "fault.inject=kill rank=0 step=150"};
+    EXPECT_NE(train("parts", died).exit_code, 0);
+    const RunResult resumed = train("parts", died), whole = train("whole", {precision});
+    ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+    ASSERT_EQ(whole.exit_code, 0) << whole.err;
+    for (const char* run : {"parts", "whole"}) EXPECT_TRUE(events(run, "alarm").empty()) << precision << " " << events(run, "alarm")[0];
+    EXPECT_EQ(events("parts", "start").size(), 2u);
+    EXPECT_EQ(metrics("parts").back()["loss"], metrics("whole").back()["loss"]);
+    EXPECT_FALSE(alarms_at_end("whole").memories.empty());
+    EXPECT_TRUE(alarms_at_end("parts") == alarms_at_end("whole")) << precision << ": other memories after a resume";
+    for (const char* run : {"parts", "whole"}) std::filesystem::remove_all(dir_.path(run));
+  }
+}
+
 TEST_F(AlarmRun, UnknownNamesAreBadInput) {
   const RunResult wrong = train("wrong", {"loss.alarms=leek"});
   EXPECT_EQ(wrong.exit_code, 2);

@@ -9,7 +9,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "comm/self_comm.h"
 #include "fault/damage.h"
-#include "nn/planted_attention.h"
+#include "nn/planted.h"
 #include "ops/download.h"
 #include "selfcheck/data_check.h"
 #include "selfcheck/gradient_check.h"
@@ -84,10 +84,10 @@ TEST(CheckParts, AFirstLossBelowLogVIsTold) {
 }
 
 // Attention in plain f32 whose queries of the second tile of 64 see one key too many, or whose last query of the first does.
-class LeakOfTiles final : public PlantedAttention {
+class LeakOfTiles final : public PlantedAttention, public PlantedPasses {
  public:
   LeakOfTiles(Device& device, bool of_first) : device_(device), of_first_(of_first) {}
-  bool meets(int64_t layer) const override { return layer == 0; }
+  const PlantedAttention* attention(int64_t layer) const override { return layer == 0 ? this : nullptr; }
   void forward(Tensor out, Tensor lse, Tensor qkv, const AttentionShape& s) const override {
     const std::vector<float> in = download_f32(device_, qkv);
     std::vector<float> y(static_cast<size_t>(out.numel())), stats(static_cast<size_t>(lse.numel()));

@@ -208,14 +208,5 @@ TEST_F(StudyFile, NamesChooseRunsRowsAndPoints) {
   EXPECT_TRUE(has(message_of([&] { count({"sr+seed=4"}); }), "did you mean sr+seed="));
 }
 
-TEST(StudyFiles, OfTheTreeAreSound) {
-  for (const char* name : {"precision", "operators", "recipe", "beta2", "init", "decay_norms", "drift", "recompute", "coalesced", "nano"}) {
-    const Study study = read_study(source_path(std::string("studies/") + name + ".yaml"), collectable_columns());
-    EXPECT_EQ(study.name, name);
-    EXPECT_NO_THROW(plan_runs(study, {}, "out")) << name << ": " << message_of([&] { plan_runs(study, {}, "out"); });
-    EXPECT_FALSE(study.baseline.empty()) << name;
-  }
-}
-
 }  // namespace
 }  // namespace hlat::test
