@@ -26,7 +26,10 @@
   function everyPlotHasData() {
     for (const card of cards()) {
       expect(+card.dataset.points > 0, `${card.dataset.plot} has no points`);
-      for (const canvas of card.querySelectorAll("canvas")) expect(isDrawn(canvas), `nothing is drawn in ${card.dataset.plot}`);
+      for (const canvas of card.querySelectorAll("canvas")) {
+        expect(isDrawn(canvas), `nothing is drawn in ${card.dataset.plot}`);
+        expect(canvas.clientWidth > 0.9 * card.clientWidth, `${card.dataset.plot} is ${canvas.clientWidth} wide in a card of ${card.clientWidth}`);
+      }
     }
   }
 

@@ -31,7 +31,7 @@ bool has_browser() { return std::system("command -v chromium >/dev/null 2>&1") =
 OpenedPage open_in_browser(const std::string& page, const std::string& profile, int page_ms) {
   const std::string errors = profile + ".stderr";
   const std::string command =
-      "timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --enable-logging=stderr --window-size=1280,900"
+      "timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --enable-logging=stderr --window-size=1400,900"
       " --user-data-dir=" +
       profile + " --virtual-time-budget=" + std::to_string(page_ms) + " --dump-dom file://" + page + " 2>" + errors;
   OpenedPage out;
