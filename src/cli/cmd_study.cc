@@ -53,12 +53,14 @@ void list_study(const Study& study, const std::vector<PlannedRun>& runs, bool js
     for (const Entry& e : p.run.set) keys.push_back(fmt::format("{}={}", e.key(), e.text));
     std::string state(name_of(found.standing));
     if (!found.changes.empty()) state += ", of another config";
+    if (found.standing == Standing::unreadable) state += ": " + found.reason;
     rows.push_back({p.run.name, state, p.config.train.steps > 0 ? std::to_string(p.config.train.steps) : "?", std::to_string(p.ranks),
                     fmt::format("{}", fmt::join(keys, " "))});
     list.push_back({{"name", p.run.name},
                     {"row", p.run.row},
                     {"folder", p.config.run.dir},
                     {"state", name_of(found.standing)},
+                    {"reason", found.reason},
                     {"step", found.step},
                     {"steps", p.config.train.steps},
                     {"ranks", p.ranks},
@@ -75,13 +77,20 @@ void list_study(const Study& study, const std::vector<PlannedRun>& runs, bool js
 
 // The files have all runs; printed are those that were asked for.
 void tell_results(const StudyArgs& args, const Study& study, const std::vector<PlannedRun>& all, const std::vector<PlannedRun>& shown) {
-  StudyResults results = read_results(study, all);
-  write_results(args.out, results, study.collect);
-  if (shown.size() < all.size()) results = read_results(study, shown);
+  const StudyResults whole = read_results(study, all);
+  const StudyResults results = results_of(study, whole, shown);
   print_out(args.json ? json_text(results_json(results), 2) + "\n" : results_table(results, study.collect));
-  for (const RunFigures& run : results.runs)
-    if (!run.standing.changes.empty())
-      print_err(fmt::format("hlat study: {} is of another config than the study's ({})\n", run.name, run.standing.changes.front().str()));
+  for (const RunFigures& run : results.runs) {
+    if (run.standing.standing == Standing::unreadable)
+      print_err(fmt::format("hlat study: {} is left out: {}\n", run.name, run.standing.reason));
+    else if (!run.standing.changes.empty())
+      print_err(fmt::format("hlat study: {} is left out: its folder has a run of another config ({})\n", run.name,
+                            run.standing.changes.front().str()));
+    else if (run.standing.standing == Standing::finished && run.standing.step < run.steps)
+      print_err(
+          fmt::format("hlat study: {} is finished, and its records end with step {} of {}\n", run.name, run.standing.step, run.steps));
+  }
+  write_results(args.out, whole, study.collect);
   const std::string no_report = write_study_report(args.out, all);
   print_err(fmt::format("results.json, results.md, loss.svg{} are in {}\n",
                         no_report.empty() ? fmt::format(", grad_norm.svg and {}", kStudyReport) : " and grad_norm.svg", args.out));

@@ -59,6 +59,9 @@ class RunGuard {
   void tell_loss(const LossEvent& event);  // rank 0
   void note(const std::string& text);      // any rank, from any thread: a line of log.txt, once there is one
 
+  // Rank 0, of a run whose last step is done already. Where its folder does not say so, as behind a process that was killed after its last
+  // save, it says so now; unless somebody works there.
+  void tell_done(int64_t step);
   void over() { over_ = true; }                          // every rank: nothing is left that checkpoint.grace_s has to end
   void ended(const std::string& reason, int exit_code);  // records how, and gives the folder back
   void ended(const std::string& reason, int exit_code, const std::string& flight_reason);

@@ -49,7 +49,7 @@ class TrainRank {
     prepare_device();
     read_data();
     check_start(config_, from_);
-    if (from_.step() >= config_.train.steps) return tell_finished(config_, from_, leads_);
+    if (from_.step() >= config_.train.steps) return tell_finished(config_, from_, leads_, guard_);
     check_data(from_, data_.get());
     if (config_.eval.in_loop()) tasks_.emplace(config_, world_);
     make_plan();

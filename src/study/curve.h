@@ -7,9 +7,10 @@
 //                 Less than 100 values: h is an eighth of them, at least 2
 //   growth        of ln(value) over the last half, cut into 10 equal parts: slope of the line fitted to the medians of the parts, in units
 //                 of 1000 steps; and the ratio of the median of the last tenth of the run to that of its middle tenth (45 to 55 %)
-//   divergence    the first step whose loss or gradient norm is not finite; or the first step of a stretch of at least 50 steps and 5 % of
-//                 the run on which the smooth loss (median of the values i-16 .. i+16) is more than 0.5 above the least that it was before.
-//                 A spike of up to 16 steps does not move the median, and a bump that is shorter than the stretch is none
+//   divergence    the first step whose loss or gradient norm is not finite, or where the rise that leads into it begins, by the same 0.5;
+//                 or the first step of a stretch of at least 50 steps and 5 % of the run on which the smooth loss (median of the values
+//                 i-16 .. i+16) is more than 0.5 above the least that it was before. A spike of up to 16 steps does not move the median,
+//                 and a bump that is shorter than the stretch is none
 #pragma once
 
 #include <cstdint>

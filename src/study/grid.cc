@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "config/load.h"
 #include "config/nearest.h"
+#include "config/print.h"
 #include "config/read.h"
 #include "config/resolve.h"
 #include "config/run_length.h"
@@ -69,6 +70,7 @@ class ProblemLines {
     for (std::string line; std::getline(lines, line);)
       if (seen_.insert(line).second) all_.push_back(line);
   }
+  bool none() const { return all_.empty(); }
   void refuse() const {
     if (!all_.empty()) throw UsageError(fmt::format("{}", fmt::join(all_, "\n")));
   }
@@ -93,6 +95,21 @@ void check_axes(const Study& study, const std::vector<Entry>& words, ProblemLine
     if (const auto place = set_by.find(word.key()); place != set_by.end())
       problems.add(fmt::format("command line: {} is set by the axis {} ({}); --only chooses among its points", word.key(),
                                place->second->name, place->second->origin.str()));
+}
+
+// Values that are written in two ways (1e-3, 0.001) would be two rows, or two seeds, of one run. Points with names may be alike.
+void check_values(const Study& study, const std::vector<PlannedRun>& planned, ProblemLines& problems) {
+  std::map<std::string, const StudyRun*> by_config;
+  for (const PlannedRun& p : planned) {
+    Config config = p.config;
+    config.run.dir.clear(), config.checkpoint.dir.clear();
+    const auto [place, fresh] = by_config.emplace(to_yaml(config), &p.run);
+    for (size_t a = 0; a < study.axes.size() && !fresh; ++a) {
+      const StudyPoint &first = study.axes[a].points[place->second->points[a]], &second = study.axes[a].points[p.run.points[a]];
+      if (&first != &second && !first.value.empty() && !second.value.empty())
+        problems.add(fmt::format("{}: {} and {} are one value", study.axes[a].origin.str(), first.name, second.name));
+    }
+  }
 }
 
 int64_t layout_ranks(const ParallelConfig& p) { return p.tp * p.pp * std::max<int64_t>(1, p.dp); }
@@ -151,12 +168,16 @@ std::vector<PlannedRun> plan_runs(const Study& study, const std::vector<std::str
       PlannedRun plan{.run = std::move(run), .config = load_config_with(study.base, std::move(entries)).config};
       plan.ranks = plan.run.ranks > 0 ? plan.run.ranks : layout_ranks(plan.config.parallel);
       plan.config.run.dir = (out / plan.run.name).string();
+      // In one folder a run would go on from the checkpoints of another.
+      std::string& saves = plan.config.checkpoint.dir;
+      if (!saves.empty()) saves = (std::filesystem::path(saves) / plan.run.name).string();
       with_ranks(plan.config, plan.ranks, RanksAre::planned);
       planned.push_back(std::move(plan));
     } catch (const UsageError& e) {
       problems.add(e.what());
     }
   }
+  if (problems.none()) check_values(study, planned, problems);
   problems.refuse();
   return planned;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -106,10 +107,10 @@ constexpr size_t kParts = 200;
 RowCurve row_curve(const StudyResults& results, const std::string& row, std::vector<double> RunCurve::*values) {
   int64_t last = 0;
   for (const RunFigures& run : results.runs)
-    if (!run.curve.tokens.empty()) last = std::max(last, run.curve.tokens.back());
+    if (!run.curve.tokens.empty() && run.standing.changes.empty()) last = std::max(last, run.curve.tokens.back());
   std::vector<std::vector<double>> means(kParts);  // by part, of each run
   for (const RunFigures& run : results.runs) {
-    if (run.row != row) continue;
+    if (run.row != row || !run.standing.changes.empty()) continue;  // of another config
     std::vector<double> sum(kParts), count(kParts);
     for (size_t i = 0; i < run.curve.tokens.size(); ++i) {
       // Whatever a record says: its tokens may be none, or more than those of the last step.
@@ -162,8 +163,9 @@ std::string curves_svg(const StudyResults& results, std::vector<double> RunCurve
   return svg_plot(plot);
 }
 
+// Under a name of this process until it is whole: another study of the folder may write it too.
 void replace_file(const std::filesystem::path& file, const std::string& text) {
-  const std::filesystem::path temporary = file.string() + ".new";
+  const std::filesystem::path temporary = fmt::format("{}.{}.new", file.string(), getpid());
   std::error_code none;
   std::filesystem::remove(temporary, none);
   OutputFile(temporary, OutputFile::Mode::create_new).write(text);

@@ -84,6 +84,7 @@ std::map<std::string, int64_t> alarms_of(const RunOverview& seen) {
 RunFigures read_run_result(const PlannedRun& planned) try {
   const std::filesystem::path folder = planned.config.run.dir;
   RunFigures run{.name = planned.run.name, .row = planned.run.row, .standing = standing_of(planned), .steps = planned.config.train.steps};
+  if (run.standing.standing == Standing::unreadable) return run;
   run.curve = read_curve(folder / "metrics.jsonl");
   put_curve_figures(run);
   const RunOverview seen = read_run(folder);
@@ -97,7 +98,7 @@ RunFigures read_run_result(const PlannedRun& planned) try {
 } catch (const FaultError& e) {
   return {.name = planned.run.name,
           .row = planned.run.row,
-          .standing = {.standing = Standing::cut_off, .reason = e.what()},
+          .standing = {.standing = Standing::unreadable, .reason = e.what()},
           .steps = planned.config.train.steps};
 }
 
@@ -113,16 +114,68 @@ double noise_against(const RunCurve& run, const RunCurve& base) {
   return noise_around_curve(difference);
 }
 
-void compare_with_baseline(RowResult& row, const StudyResults& all) {
-  const auto base = std::find_if(all.rows.begin(), all.rows.end(), [&](const RowResult& r) { return r.name == row.baseline; });
-  if (base == all.rows.end() || !base->figures.contains("final_loss") || !row.figures.contains("final_loss")) return;
-  const SeedSpread &own = row.figures["final_loss"], &other = base->figures.at("final_loss");
+// With the baseline's run of the same seed.
+void put_noise_against_baseline(const Study& study, const std::vector<PlannedRun>& planned, size_t i, std::vector<RunFigures>& runs) {
+  const std::string base = baseline_row(study, planned[i].run);
+  if (base.empty() || base == runs[i].row) return;
+  for (size_t k = 0; k < planned.size(); ++k) {
+    bool same_seed = runs[k].row == base && runs[k].standing.is_result();
+    for (size_t a = 0; a < study.axes.size(); ++a)
+      same_seed = same_seed && (!study.axes[a].seeds || planned[i].run.points[a] == planned[k].run.points[a]);
+    if (same_seed) put_figure(runs[i], "noise_vs_base", noise_against(runs[i].curve, runs[k].curve));
+  }
+}
+
+RowResult& row_of(const Study& study, const StudyRun& run, std::vector<RowResult>& rows) {
+  for (RowResult& row : rows)
+    if (row.name == run.row) return row;
+  const std::string base = baseline_row(study, run);
+  RowResult& row = rows.emplace_back(RowResult{.name = run.row, .baseline = base == run.row ? "" : base});
+  for (size_t a = 0; a < study.axes.size(); ++a)
+    if (!study.axes[a].seeds) row.points[study.axes[a].name] = study.axes[a].points[run.points[a]].name;
+  return row;
+}
+
+std::vector<RowResult> rows_of(const Study& study, const std::vector<PlannedRun>& planned, const std::vector<RunFigures>& runs) {
+  std::vector<RowResult> rows;
+  std::map<std::string, std::map<std::string, std::vector<double>>> values;  // by row and column
+  for (size_t i = 0; i < planned.size(); ++i) {
+    const RunFigures& run = runs[i];
+    RowResult& row = row_of(study, planned[i].run, rows);
+    ++row.runs;
+    if (!run.standing.is_result()) continue;
+    ++row.ended;
+    if (run.diverged) row.diverged.push_back(*run.diverged);
+    for (const auto& [rule, count] : run.alarms) row.alarms[rule] += count;
+    for (const auto& [key, value] : run.figures) values[row.name][key].push_back(value);
+  }
+  for (RowResult& row : rows)
+    for (const auto& [key, list] : values[row.name]) row.figures[key] = spread_of(list);
+  return rows;
+}
+
+void compare_with_baseline(RowResult& row, const RowResult& base) {
+  if (!base.figures.contains("final_loss") || !row.figures.contains("final_loss")) return;
+  const SeedSpread &own = row.figures["final_loss"], &other = base.figures.at("final_loss");
   row.gap = own.mean - other.mean;
   const auto squares = [](const SeedSpread& s) { return s.count > 1 ? static_cast<double>(s.count - 1) * s.deviation * s.deviation : 0.0; };
   const size_t freedom = own.count + other.count - 2;
   if (freedom == 0) return;
   const double pooled = std::sqrt((squares(own) + squares(other)) / static_cast<double>(freedom));
   if (pooled > 0) row.gap_spreads = *row.gap / pooled;
+}
+
+// With the baseline among `rows`, or where it is none of them, among `others`.
+void compare_rows(std::vector<RowResult>& rows, const std::vector<RowResult>& others) {
+  const auto named = [](const std::vector<RowResult>& list, const std::string& name) {
+    return std::find_if(list.begin(), list.end(), [&](const RowResult& r) { return r.name == name; });
+  };
+  for (RowResult& row : rows) {
+    if (const auto own = named(rows, row.baseline); own != rows.end())
+      compare_with_baseline(row, *own);
+    else if (const auto other = named(others, row.baseline); other != others.end())
+      compare_with_baseline(row, *other);
+  }
 }
 
 ResultJson number_or_null(double value) { return std::isfinite(value) ? ResultJson(value) : ResultJson(); }
@@ -145,6 +198,8 @@ ResultJson run_json(const RunFigures& run) {
                {"step", run.standing.step}, {"steps", run.steps},  {"reason", run.standing.reason},
                {"figures", run.figures},    {"alarms", run.alarms}};
   j["diverged"] = run.diverged ? ResultJson(*run.diverged) : ResultJson();
+  j["contradicts"] = ResultJson::array();
+  for (const KeyChange& change : run.standing.changes) j["contradicts"].push_back(change.str());
   return j;
 }
 
@@ -194,37 +249,20 @@ SeedSpread spread_of(const std::vector<double>& values) {
 StudyResults read_results(const Study& study, const std::vector<PlannedRun>& planned) {
   StudyResults all{.study = study.name, .baseline = study.baseline};
   for (const PlannedRun& p : planned) all.runs.push_back(read_run_result(p));
-  for (size_t i = 0; i < planned.size(); ++i) {
-    RunFigures& run = all.runs[i];
-    const std::string base = baseline_row(study, planned[i].run);
-    for (size_t k = 0; k < planned.size() && !base.empty() && base != run.row; ++k) {
-      bool same_seed = all.runs[k].row == base && is_result(all.runs[k].standing.standing);
-      for (size_t a = 0; a < study.axes.size(); ++a)
-        same_seed = same_seed && (!study.axes[a].seeds || planned[i].run.points[a] == planned[k].run.points[a]);
-      if (same_seed) put_figure(run, "noise_vs_base", noise_against(run.curve, all.runs[k].curve));
-    }
-    auto row = std::find_if(all.rows.begin(), all.rows.end(), [&](const RowResult& r) { return r.name == run.row; });
-    if (row == all.rows.end()) {
-      row = all.rows.insert(row, RowResult{.name = run.row, .baseline = base == run.row ? "" : base});
-      for (size_t a = 0; a < study.axes.size(); ++a)
-        if (!study.axes[a].seeds) row->points[study.axes[a].name] = study.axes[a].points[planned[i].run.points[a]].name;
-    }
-    ++row->runs;
-    if (!is_result(run.standing.standing)) continue;
-    ++row->ended;
-    if (run.diverged) row->diverged.push_back(*run.diverged);
-    for (const auto& [rule, count] : run.alarms) row->alarms[rule] += count;
-  }
-  for (RowResult& row : all.rows)
-    for (const StudyColumn& column : study_columns()) {
-      std::vector<double> values;
-      for (const RunFigures& run : all.runs)
-        if (run.row == row.name && is_result(run.standing.standing) && run.figures.contains(std::string(column.key)))
-          values.push_back(run.figures.at(std::string(column.key)));
-      if (!values.empty()) row.figures[std::string(column.key)] = spread_of(values);
-    }
-  for (RowResult& row : all.rows) compare_with_baseline(row, all);
+  for (size_t i = 0; i < planned.size(); ++i) put_noise_against_baseline(study, planned, i, all.runs);
+  all.rows = rows_of(study, planned, all.runs);
+  compare_rows(all.rows, {});
   return all;
+}
+
+StudyResults results_of(const Study& study, const StudyResults& all, const std::vector<PlannedRun>& chosen) {
+  StudyResults some{.study = all.study, .baseline = all.baseline};
+  std::map<std::string_view, const RunFigures*> by_name;
+  for (const RunFigures& run : all.runs) by_name[run.name] = &run;
+  for (const PlannedRun& p : chosen) some.runs.push_back(*by_name.at(p.run.name));
+  some.rows = rows_of(study, chosen, some.runs);
+  compare_rows(some.rows, all.rows);
+  return some;
 }
 
 nlohmann::ordered_json results_json(const StudyResults& results) {

@@ -1,5 +1,6 @@
 // What came of a study, from its runs' folders: figures of each run, and of each row their mean and spread over seeds. Figures of runs that
-// have not ended are left out of the rows; figures of a run whose numbers went wrong are those of the steps before, without a final loss.
+// have not ended, or are of another config than the study's, are left out of the rows; figures of a run whose numbers went wrong are those
+// of the steps before, without a final loss.
 #pragma once
 
 #include <map>
@@ -63,6 +64,9 @@ struct StudyResults {
 };
 
 StudyResults read_results(const Study& study, const std::vector<PlannedRun>& runs);
+
+// Rows of the chosen runs of `all` alone. A row whose baseline is not chosen is compared with the baseline's row in `all`.
+StudyResults results_of(const Study& study, const StudyResults& all, const std::vector<PlannedRun>& chosen);
 
 nlohmann::ordered_json results_json(const StudyResults& results);
 

@@ -76,14 +76,16 @@ class StudyRunner {
 
  private:
   static constexpr double kPatience = 120;  // seconds
+  static constexpr double kHeldLook = 1;    // between looks at a folder that another process holds
   static constexpr double kEndLook = 1;     // between looks for an end
   static constexpr double kEndSettle = 2;   // from a recorded end to that of the process
-  static constexpr int kFirstSignal = 6;    // cli/exit_code.h: errors have smaller codes
+  static constexpr int kRefused = 2;        // cli/exit_code.h
+  static constexpr int kFirstSignal = 6;    // errors have smaller codes
 
   struct Waiting {
     const PlannedRun* plan;
-    bool fresh;
-    bool elsewhere;  // another process worked on it
+    double held_since = -1;  // that another process was seen at work on it; below 0: none was
+    double looked_at = -kHeldLook;
   };
 
   // What is there already counts; what contradicts the study is refused or started again.
@@ -97,10 +99,10 @@ class StudyRunner {
         for (const KeyChange& c : found.changes) keys.push_back(c.str());
         problems.push_back(fmt::format("{}: its folder has a run ({}) of another config: {}", run.run.name, name_of(found.standing),
                                        fmt::join(keys, ", ")));
-      } else if (is_result(found.standing) && !other) {
-        ++(found.standing == Standing::finished ? end_.finished : end_.numbers);
+      } else if (found.is_result()) {
+        count(found);
       } else {
-        queue_.push_back({&run, other, found.standing == Standing::running});
+        queue_.push_back({&run});
       }
     }
     if (problems.empty()) return;
@@ -118,35 +120,45 @@ class StudyRunner {
     for (size_t i = queue_.size(); i > 0 && !queue_.empty(); --i) {
       const Waiting next = queue_.front();
       queue_.pop_front();
-      if (!next.elsewhere || is_free(next)) return start(*next.plan, next.fresh), true;
+      if (world_.now() - next.looked_at < kHeldLook) {
+        queue_.push_back(next);
+        continue;
+      }
+      const RunStanding found = standing_of(*next.plan);
+      if (is_free(next, found)) return start(*next.plan, !found.changes.empty()), true;
     }
     return false;
   }
 
-  // Of a run that another process worked on: whether it is to be started now. That of a study that was killed ends soon after it. A file
-  // that is being cut cannot be read for a moment.
-  bool is_free(const Waiting& next) {
-    RunStanding found;
-    std::string held;
-    try {
-      found = standing_of(*next.plan);
-      if (found.standing == Standing::running) held = fmt::format("another process works on {}", next.plan->config.run.dir);
-    } catch (const FaultError& e) {
-      held = e.what();
+  // Whether a run is to be started now. Another process may work on it: that of a study that was killed ends soon after it; and another
+  // study may have ended it, or have begun one of another config, since this one began. A file that is being cut cannot be read for a
+  // moment.
+  bool is_free(Waiting next, const RunStanding& found) {
+    if (found.standing == Standing::running || FolderLease::is_held(next.plan->config.run.dir)) {
+      next.looked_at = world_.now();
+      if (next.held_since < 0) next.held_since = next.looked_at;
+      if (next.looked_at - next.held_since < kPatience)
+        queue_.push_back(next);
+      else
+        fail_run(next, fmt::format(": another process works on {}", next.plan->config.run.dir));
+    } else if (found.standing == Standing::unreadable) {
+      fail_run(next, " cannot be started: " + found.reason);
+    } else if (found.is_result()) {
+      count(found);
+    } else if (!found.changes.empty() && !options_.fresh) {
+      fail_run(next, fmt::format(" cannot be started: its folder has a run of another config by now: {}", found.changes.front().str()));
+    } else {
+      return true;
     }
-    if (!held.empty() && world_.now() - begin_ < kPatience) {
-      queue_.push_back(next);
-      return false;
-    }
-    if (!held.empty()) {
-      ++end_.failed;
-      world_.say(fmt::format("{}: {}", next.plan->run.name, held));
-      return false;
-    }
-    if (!is_result(found.standing) || next.fresh) return true;
-    ++(found.standing == Standing::finished ? end_.finished : end_.numbers);
     return false;
   }
+
+  void fail_run(const Waiting& run, const std::string& why) {
+    ++end_.failed;
+    world_.say(run.plan->run.name + why);
+  }
+
+  void count(const RunStanding& found) { ++(found.standing == Standing::finished ? end_.finished : end_.numbers); }
 
   // One that cannot be started has failed; the others know nothing of it.
   void start(const PlannedRun& run, bool fresh) try {
@@ -168,12 +180,7 @@ class StudyRunner {
         ++live;
         continue;
       }
-      try {
-        finish(*live, asked);
-      } catch (const FaultError& e) {
-        ++end_.failed;
-        world_.say(fmt::format("{} has ended, and what it recorded cannot be read: {}", live->plan->run.name, e.what()));
-      }
+      finish(*live, asked);
       live = live_.erase(live);
     }
   }
@@ -199,17 +206,24 @@ class StudyRunner {
     return true;
   }
 
+  // A process that ended before it took the folder has left there what was in it: a run of another config, which is no result of this one,
+  // or one that another process works on.
   void finish(LiveRun& live, bool asked) {
     const RunStanding found = standing_of(*live.plan);
     const std::string name = live.plan->run.name, took = format_duration(world_.now() - live.started);
-    if (found.standing == Standing::finished) {
-      const auto last = last_recorded(live.folder() / "metrics.jsonl");
-      ++end_.finished;
-      const std::string loss = last && last->loss ? fmt::format(", loss {:.4f} at step {}", *last->loss, last->step) : "";
-      world_.say(fmt::format("{} finished{}, in {}", name, loss, took));
-    } else if (found.standing == Standing::numbers) {
-      ++end_.numbers;
-      world_.say(fmt::format("{} ended after step {}: {}", name, found.step, found.reason));
+    if (found.is_result()) {
+      count(found);
+      world_.say(found.standing == Standing::finished ? fmt::format("{} finished{}, in {}", name, last_loss(live), took)
+                                                      : fmt::format("{} ended after step {}: {}", name, found.step, found.reason));
+    } else if (found.standing == Standing::unreadable) {
+      ++end_.failed;
+      world_.say(fmt::format("{} has ended, and what it recorded cannot be read: {}", name, found.reason));
+    } else if (asked && !found.changes.empty()) {
+      ++end_.left;
+      world_.say(fmt::format("{} ended before its first step; its folder still has a run of another config", name));
+    } else if (found.standing == Standing::running && !asked && live.process->status() == kRefused) {
+      world_.say(fmt::format("{} is the run of another process by now, and is waited for", name));
+      queue_.push_back({live.plan, world_.now(), world_.now()});
     } else if (asked) {
       ++end_.left;
       world_.say(fmt::format("{} ended, step {} is recorded; the same command resumes it", name, found.step));
@@ -219,6 +233,12 @@ class StudyRunner {
                              live.exit_code ? *live.exit_code : live.process->status(), took, live.plan->config.run.dir, kRunOutput,
                              last_lines(live.folder() / kRunOutput, 12)));
     }
+  }
+
+  // A file that cannot be read tells none.
+  static std::string last_loss(const LiveRun& live) {
+    const auto last = seen_of(live);
+    return last && last->loss ? fmt::format(", loss {:.4f} at step {}", *last->loss, last->step) : "";
   }
 
   void show() {

@@ -1,10 +1,15 @@
 #include "study/standing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <fstream>
 
 #include "base/error.h"
 #include "config/load.h"
+#include "record/run_journal.h"
 #include "record/run_overview.h"
 
 namespace hlat {
@@ -38,10 +43,58 @@ std::optional<Config> recorded_config(const std::filesystem::path& folder) {
   }
 }
 
+// Why the records of a folder cannot be read; empty: they can, or there are none.
+std::string why_unreadable(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  const auto words = [](const fs::path& path, const std::error_code& error, std::string_view wanted) {
+    return error ? fmt::format("cannot read {}: {}", path.string(), error.message()) : fmt::format("{} is no {}", path.string(), wanted);
+  };
+  std::error_code error;
+  const fs::file_type type = fs::status(folder, error).type();
+  if (type == fs::file_type::not_found) return "";
+  if (type != fs::file_type::directory) return words(folder, error, "folder");
+  for (const char* name : {"events.jsonl", "metrics.jsonl"}) {
+    const fs::file_type file = fs::status(folder / name, error).type();
+    if (file == fs::file_type::not_found) continue;
+    if (file != fs::file_type::regular) return words(folder / name, error, "file");
+    errno = 0;
+    if (!std::ifstream(folder / name)) return words(folder / name, {errno, std::generic_category()}, "readable file");
+  }
+  return "";
+}
+
+// Behind its last save a run has nothing left to do: one that was killed there, or asked to end in its last step, is finished.
+bool is_done(const RunOverview& seen, int64_t planned) {
+  const int64_t steps = planned > 0 ? planned : seen.total;
+  return steps > 0 && seen.step >= steps && recorded_save(seen.folder) >= steps;
+}
+
+RunStanding read_standing(const PlannedRun& run) {
+  const std::filesystem::path folder = run.config.run.dir;
+  if (std::string why = why_unreadable(folder); !why.empty()) return {.standing = Standing::unreadable, .reason = std::move(why)};
+  if (!is_run_folder(folder)) return {};
+  const RunOverview seen = read_run(folder);
+  RunStanding out{.standing = Standing::cut_off, .step = seen.step};
+  if (const auto recorded = recorded_config(folder)) out.changes = contradictions(*recorded, run.config);
+  const auto end = std::find_if(seen.events.rbegin(), seen.events.rend(),
+                                [](const RunEvent& e) { return e.kind == "end" || e.kind == "start" || e.kind == "fault"; });
+  if (end != seen.events.rend()) out.reason = end->reason;
+  const bool ended = end != seen.events.rend() && end->kind == "end";
+  if (seen.state == RunState::running)
+    out.standing = Standing::running;
+  else if (seen.state == RunState::finished)
+    out.standing = Standing::finished;
+  else if (ended && end->exit_code == kNumbersWentWrong)
+    out.standing = Standing::numbers;
+  else if (is_done(seen, run.config.train.steps))
+    out.standing = Standing::finished;
+  return out;
+}
+
 }  // namespace
 
 std::string_view name_of(Standing standing) {
-  constexpr std::array<std::string_view, 5> kNames = {"waiting", "cut off", "running", "finished", "numbers went wrong"};
+  constexpr std::array<std::string_view, 6> kNames = {"waiting", "cut off", "running", "finished", "numbers went wrong", "unreadable"};
   return kNames[static_cast<size_t>(standing)];
 }
 
@@ -58,23 +111,8 @@ std::vector<KeyChange> contradictions(const Config& recorded, const Config& plan
   return changes;
 }
 
-RunStanding standing_of(const PlannedRun& run) {
-  const std::filesystem::path folder = run.config.run.dir;
-  if (!is_run_folder(folder)) return {};
-  const RunOverview seen = read_run(folder);
-  RunStanding out{.standing = Standing::cut_off, .step = seen.step};
-  if (const auto recorded = recorded_config(folder)) out.changes = contradictions(*recorded, run.config);
-  const auto end = std::find_if(seen.events.rbegin(), seen.events.rend(),
-                                [](const RunEvent& e) { return e.kind == "end" || e.kind == "start" || e.kind == "fault"; });
-  if (end != seen.events.rend()) out.reason = end->reason;
-  const bool ended = end != seen.events.rend() && end->kind == "end";
-  if (seen.state == RunState::running)
-    out.standing = Standing::running;
-  else if (seen.state == RunState::finished)
-    out.standing = Standing::finished;
-  else if (ended && end->exit_code == kNumbersWentWrong)
-    out.standing = Standing::numbers;
-  return out;
+RunStanding standing_of(const PlannedRun& run) try { return read_standing(run); } catch (const FaultError& e) {
+  return {.standing = Standing::unreadable, .reason = e.what()};
 }
 
 }  // namespace hlat

@@ -11,23 +11,24 @@
 namespace hlat {
 
 enum class Standing : uint8_t {
-  waiting,   // nothing is there yet
-  cut_off,   // begun; hlat train resumes it, or starts it again where nothing was saved
-  running,   // another process works on it
-  finished,  // its last step is done
-  numbers,   // ended because its numbers went wrong, exit code 5: a result
+  waiting,     // nothing is there yet
+  cut_off,     // begun; hlat train resumes it, or starts it again where nothing was saved
+  running,     // another process works on it
+  finished,    // its last step is done; also where it was killed behind its last save
+  numbers,     // ended because its numbers went wrong, exit code 5: a result
+  unreadable,  // its folder cannot be read
 };
 std::string_view name_of(Standing standing);
-inline bool is_result(Standing s) { return s == Standing::finished || s == Standing::numbers; }
 
 struct RunStanding {
   Standing standing = Standing::waiting;
   int64_t step = 0;                     // the last that is recorded
-  std::string reason = {};              // of an end
+  std::string reason = {};              // of an end; why it cannot be read
   std::vector<KeyChange> changes = {};  // what the folder's config has otherwise than the study: they contradict each other
+  bool is_result() const { return (standing == Standing::finished || standing == Standing::numbers) && changes.empty(); }
 };
 
-RunStanding standing_of(const PlannedRun& run);
+RunStanding standing_of(const PlannedRun& run);  // a folder that cannot be read is no error
 
 // Keys whose values differ, those left out that do not decide what a run tells: folders, records, saves, threads, and what the start of a
 // run finds out.

@@ -191,6 +191,8 @@ class StudyReader {
       point.value = node.Scalar();
       point.name = as_study_name(axis.leaf + "=" + point.value);
       add_entry(node, axis.name, node, point.set);
+    } else if (!node.IsMap()) {
+      return problem(node, fmt::format("the axis {}: a point must be a value, or {{name: ..., set: {{section.key: value}}}}", axis.name));
     } else {
       YamlMap yaml(node, file_, fmt::format("a point of {}", axis.name), problems_);
       point.name = yaml.required("name");
@@ -200,7 +202,8 @@ class StudyReader {
       yaml.refuse_unknown();
     }
     for (const StudyPoint& other : axis.points)
-      if (other.name == point.name) return problem(node, fmt::format("the axis {} has two points {}", axis.name, point.name));
+      if (other.name == point.name && !point.name.empty())
+        return problem(node, fmt::format("the axis {} has two points {}", axis.name, point.name));
     axis.points.push_back(std::move(point));
   }
 
@@ -252,13 +255,19 @@ class StudyReader {
 
   static void check_baseline(YamlMap& yaml, const Study& study) {
     if (study.baseline.empty()) return;
-    std::vector<std::string_view> names;
+    std::vector<std::string_view> names, found, seeds;
     for (const StudyAxis& axis : study.axes)
       for (const StudyPoint& point : axis.points) {
-        if (point.is_called(study.baseline) && !axis.seeds) return;
+        if (point.is_called(study.baseline)) (axis.seeds ? seeds : found).push_back(point.name);
         if (!axis.seeds) names.push_back(point.name);
       }
-    yaml.problem("baseline", fmt::format("baseline = {}: no axis has such a point{}", study.baseline, closest(study.baseline, names)));
+    const auto tell = [&](const std::string& text) { yaml.problem("baseline", fmt::format("baseline = {}: {}", study.baseline, text)); };
+    if (found.empty() && !seeds.empty())
+      tell("is of an axis of seeds, which rows are means over");
+    else if (found.empty())
+      tell("no axis has such a point" + closest(study.baseline, names));
+    else if (found.size() > 1)
+      tell(fmt::format("points of {} axes are called so: {}", found.size(), fmt::join(found, ", ")));
   }
 
   std::string file_;

@@ -116,7 +116,9 @@ size_t YamlMap::choice(const std::string& key, const std::vector<std::string_vie
 }
 
 void YamlMap::refuse_unknown() {
-  const std::vector<std::string_view> known(asked_.begin(), asked_.end());
+  std::vector<std::string_view> known;  // each once, in the order of asking
+  for (const std::string& key : asked_)
+    if (std::find(known.begin(), known.end(), key) == known.end()) known.push_back(key);
   for (const auto& [key, at] : keys_)
     if (std::find(known.begin(), known.end(), key) == known.end())
       problem(at, fmt::format("{} has no key '{}'; {}", title_, key, alternatives(key, known)));

@@ -3,12 +3,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "support/paths.h"
@@ -126,6 +128,12 @@ TEST_F(StudyCli, ListsChoosesAndRefuses) {
   const RunResult fresh = run_binary(args("a", {"--only", "fp32+seed=1", "--set", "optim.lr=1e-3", "--fresh"}));
   EXPECT_EQ(fresh.exit_code, 0) << fresh.err;
   EXPECT_TRUE(fs::exists(dir_.path("a/fp32+seed=1/previous_1/metrics.jsonl")));
+  // What cannot be started anew leaves the old run, which is no result of this study.
+  const RunResult failed = run_binary(args("a", {"--only", "fp32+seed=1", "--set", "data.tokenizer=none.json", "--set", "data.sources=[]",
+                                                 "--set", "data.sources[0].path=none.txt", "--fresh", "--json"}));
+  EXPECT_EQ(failed.exit_code, 4) << failed.err;
+  EXPECT_NE(failed.err.find("fp32+seed=1 failed with exit code 2"), std::string::npos) << failed.err;
+  EXPECT_EQ(json::parse(failed.out)["rows"][0]["ended"], 0) << failed.out;
 }
 
 TEST_F(StudyCli, DivergenceIsAResultAndOtherFailuresAreTold) {
@@ -158,7 +166,11 @@ TEST_F(StudyCli, ARunThatCannotBeStartedLeavesTheOthersAlone) {
   const RunResult end = run_binary(args("one", {"--at-once", "2", "--only", "seed=1", "--json"}));
   EXPECT_EQ(end.exit_code, 4) << end.err;
   EXPECT_NE(end.err.find("bf16_sr+seed=1 cannot be started: "), std::string::npos) << end.err;
+  EXPECT_NE(end.err.find("bf16_sr+seed=1 is left out: "), std::string::npos) << end.err;
   EXPECT_NE(end.err.find("1 run finished, 1 failed"), std::string::npos) << end.err;
+  const RunResult list = run_binary(args("one", {"--list"}));
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  EXPECT_NE(list.out.find("unreadable: " + dir_.path("one/bf16_sr+seed=1") + " is no folder"), std::string::npos) << list.out;
   EXPECT_EQ(json::parse(end.out)["rows"][0]["ended"], 1);
   EXPECT_TRUE(fs::exists(dir_.path("one/results.md")));
 }
@@ -170,6 +182,8 @@ TEST_F(StudyCli, ATableOfSomeRunsLeavesTheFilesWhole) {
   ASSERT_EQ(part.exit_code, 0) << part.err;
   EXPECT_EQ(json::parse(part.out)["rows"].size(), 1u);
   EXPECT_EQ(json::parse(whole)["rows"].size(), 2u);
+  const RunResult other = run_binary(args("t", {"--table", "--only", "bf16_sr", "--json"}));
+  EXPECT_EQ(json::parse(other.out)["rows"][0], json::parse(whole)["rows"][1]) << "with the baseline that it leaves out";
   EXPECT_EQ(slurp(dir_.path("t/results.json")), whole);
   EXPECT_EQ(slurp(dir_.path("t/loss.svg")), curves);
   for (const auto& [out, words] :
@@ -213,6 +227,33 @@ TEST_F(StudyCli, AStudyOfWhichNothingRanHasNoReport) {
   const RunResult table = run_binary(args("n", {"--table"}));
   EXPECT_NE(table.err.find("report.html is left out: no run has a step yet"), std::string::npos) << table.err;
   EXPECT_FALSE(fs::exists(dir_.path("n/report.html")));
+}
+
+// As one that was killed while it wrote samples: neither the study nor hlat train has anything left to do.
+TEST_F(StudyCli, ARunThatWasKilledBehindItsLastSaveIsFinished) {
+  const std::vector<std::string> words = args("k", {"--only", "fp32+seed=1", "--json"});
+  ASSERT_EQ(run_binary(words).exit_code, 0);
+  const fs::path folder = dir_.path("k/fp32+seed=1");
+  const auto without = [&](const std::vector<std::string>& kinds) {
+    std::istringstream events(slurp((folder / "events.jsonl").string()));
+    std::string kept;
+    for (std::string line; std::getline(events, line);)
+      if (std::find(kinds.begin(), kinds.end(), json::parse(line)["kind"]) == kinds.end()) kept += line + "\n";
+    std::ofstream(folder / "events.jsonl", std::ios::trunc) << kept;
+  };
+  without({"end"});
+  const RunResult again = run_binary(words);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(json::parse(again.out)["rows"][0]["ended"], 1);
+  EXPECT_EQ(again.err.find("fp32+seed=1 resumes"), std::string::npos) << again.err;
+  // Killed between a save and its record: hlat train finds that all is done, and records the end.
+  without({"end", "save"});
+  const RunResult saved = run_binary(words);
+  EXPECT_EQ(saved.exit_code, 0) << saved.err;
+  EXPECT_NE(saved.err.find("fp32+seed=1 resumes"), std::string::npos) << saved.err;
+  EXPECT_NE(saved.err.find("fp32+seed=1 finished"), std::string::npos) << saved.err;
+  EXPECT_EQ(json::parse(saved.out)["rows"][0]["ended"], 1);
+  EXPECT_NE(slurp((folder / "events.jsonl").string()).find("\"finished\""), std::string::npos);
 }
 
 TEST_F(StudyCli, AMissingMpirunIsNamed) {

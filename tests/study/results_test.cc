@@ -2,6 +2,8 @@
 #include "study/results.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -117,6 +119,33 @@ TEST_F(StudyResult, NoiseAgainstABaselineThatIsNotOverIsLeftOut) {
   EXPECT_FALSE(row(read_results(study_, runs_), "lr=2e-3").figures.contains("noise_vs_base"));
 }
 
+TEST_F(StudyResult, RunsOfAnotherConfigAreInNoRow) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.2);
+  runs_[0].config.optim.beta2 = 0.5;  // the study was edited since
+  const StudyResults all = read_results(study_, runs_);
+  EXPECT_EQ(row(all, "lr=1e-3").ended, 1u);
+  EXPECT_NEAR(row(all, "lr=1e-3").figures.at("final_loss").mean, 3.2, 1e-12);
+  fs::remove_all(runs_[0].config.run.dir);
+  EXPECT_EQ(loss_svg(all), loss_svg(read_results(study_, runs_))) << "nor in a curve";
+  EXPECT_EQ(nlohmann::json::parse(results_json(all).dump())["runs"][0]["contradicts"][0], "optim.beta2 0.95 -> 0.5");
+}
+
+TEST_F(StudyResult, ChosenRowsAreComparedWithABaselineThatIsNotChosen) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.2), make("seed=1+lr=2e-3", 3.5), make("seed=2+lr=2e-3", 3.9);
+  const StudyResults all = read_results(study_, runs_);
+  const StudyResults other = results_of(study_, all, chosen_runs(study_, runs_, {"lr=2e-3"}));
+  ASSERT_EQ(other.rows.size(), 1u);
+  EXPECT_EQ(other.runs.size(), 2u);
+  EXPECT_EQ(other.rows[0].gap, row(all, "lr=2e-3").gap);
+  EXPECT_EQ(other.rows[0].gap_spreads, row(all, "lr=2e-3").gap_spreads);
+  EXPECT_TRUE(other.rows[0].figures.contains("noise_vs_base"));
+  // A baseline that is chosen in part is compared as it is shown.
+  const StudyResults seed = results_of(study_, all, chosen_runs(study_, runs_, {"seed=1"}));
+  ASSERT_EQ(seed.rows.size(), 2u);
+  EXPECT_NEAR(*row(seed, "lr=2e-3").gap, 0.5, 1e-12);
+  EXPECT_FALSE(row(seed, "lr=2e-3").gap_spreads) << "one run each";
+}
+
 TEST_F(StudyResult, AFolderThatCannotBeReadLeavesTheOthersTheirResults) {
   make("seed=1+lr=1e-3", 3.0), make("seed=1+lr=2e-3", 3.5);
   const fs::path metrics = fs::path(named("seed=1+lr=1e-3").config.run.dir) / "metrics.jsonl";
@@ -125,7 +154,8 @@ TEST_F(StudyResult, AFolderThatCannotBeReadLeavesTheOthersTheirResults) {
   const StudyResults all = read_results(study_, runs_);
   EXPECT_EQ(row(all, "lr=1e-3").ended, 0u);
   EXPECT_EQ(row(all, "lr=2e-3").ended, 1u);
-  EXPECT_NE(all.runs[0].standing.reason.find("cannot read"), std::string::npos) << all.runs[0].standing.reason;
+  EXPECT_EQ(name_of(all.runs[0].standing.standing), "unreadable");
+  EXPECT_NE(all.runs[0].standing.reason.find("metrics.jsonl is no file"), std::string::npos) << all.runs[0].standing.reason;
 }
 
 TEST_F(StudyResult, AlarmsAreThoseOfTheRunThatTheFolderHasNow) {
@@ -195,6 +225,26 @@ TEST_F(StudyResult, FilesAreWrittenAndWrittenAgain) {
   EXPECT_NE(svg.find("<polygon"), std::string::npos) << "two seeds have a band";
   EXPECT_NE(svg.find("lr=2e-3"), std::string::npos);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
+}
+
+TEST_F(StudyResult, TwoStudiesWriteTheFilesOfOneFolder) {
+  const StudyResults all = read_results(study_, runs_);
+  for (const bool child : {true, false}) {
+    const pid_t pid = child ? fork() : 0;
+    if (pid > 0) continue;
+    int failed = 0;
+    for (int i = 0; i < 300; ++i) try {
+        write_results(dir_.path("out"), all, {});
+      } catch (const std::exception&) {
+        ++failed;
+      }
+    if (child) _exit(failed > 0 ? 1 : 0);
+    EXPECT_EQ(failed, 0);
+  }
+  int status = 1;
+  wait(&status);
+  EXPECT_EQ(status, 0);
+  for (const auto& entry : fs::directory_iterator(dir_.path("out"))) EXPECT_NE(entry.path().extension(), ".new") << entry.path();
 }
 
 TEST_F(StudyResult, AStudyWithoutRunsHasEmptyResults) {

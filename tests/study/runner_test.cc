@@ -1,6 +1,7 @@
 // The order of a study's runs, what their ends come to, limits and signals, with processes that are made up.
 #include "study/runner.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -9,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "config/print.h"
@@ -34,7 +36,7 @@ class StudyRunning : public testing::Test {
     bool running() override {
       if (over) return false;
       if (test->time < until && (!asked || test->hangs) && !ended) return true;
-      if (!recorded) test->record(run, asked ? 130 : code);
+      if (!recorded && !leaves_folder) test->record(run, asked ? 130 : code);
       if (!recorded) until = test->time;
       recorded = true;
       if (test->time < until + lingers && !ended) return true;
@@ -55,6 +57,7 @@ class StudyRunning : public testing::Test {
     int code;
     double until, lingers;  // the latter: as mpirun does behind the end of its ranks
     bool asked = false, ended = false, over = false, recorded = false;
+    bool leaves_folder = false;  // it ends before it takes its folder
   };
 
   PlannedRun plan(const std::string& name) const {
@@ -79,7 +82,9 @@ class StudyRunning : public testing::Test {
     world.start = [&](const PlannedRun& p, bool fresh) {
       if (broken.contains(p.run.name)) throw FaultError(broken[p.run.name]);
       started.push_back(p.run.name + (fresh ? " fresh" : ""));
-      return std::make_unique<Made>(this, p, codes.contains(p.run.name) ? codes[p.run.name] : 0, time + 10, lingers);
+      auto made = std::make_unique<Made>(this, p, codes.contains(p.run.name) ? codes[p.run.name] : 0, time + 10, lingers);
+      made->leaves_folder = refused.contains(p.run.name);
+      return made;
     };
     world.now = [&] { return time; };
     world.pause = [&] {
@@ -96,6 +101,7 @@ class StudyRunning : public testing::Test {
   TempDir dir_;
   std::map<std::string, int> codes;
   std::map<std::string, std::string> broken;  // why they cannot be started
+  std::set<std::string> refused;              // they end before they take their folder
   std::vector<std::string> started;
   std::string said;
   double time = 0, signal_at = 0, lingers = 0;
@@ -159,7 +165,7 @@ TEST_F(StudyRunning, RecordsThatCannotBeReadAreAFailureOfTheirRunAlone) {
   const StudyEnd end = run(runs, {.at_once = 2});
   EXPECT_EQ(end.failed, 1u);
   EXPECT_EQ(end.finished, 2u);
-  EXPECT_NE(said.find("a has ended, and what it recorded cannot be read: cannot read"), std::string::npos) << said;
+  EXPECT_NE(said.find("a has ended, and what it recorded cannot be read: " + metrics.string() + " is no file"), std::string::npos) << said;
 }
 
 TEST_F(StudyRunning, RecordsOfAnotherProcessThatCannotBeReadForAMomentAreReadAgain) {
@@ -290,6 +296,113 @@ TEST_F(StudyRunning, AFolderOfAnotherConfigIsRefusedOrSetAside) {
   EXPECT_TRUE(started.empty());
   run(runs, {.fresh = true});
   EXPECT_EQ(started, Names{"a fresh"});
+}
+
+TEST_F(StudyRunning, TheRunThatAFolderHadIsNoResultOfTheOneThatWasToTakeItsPlace) {
+  std::vector<PlannedRun> runs = {plan("a"), plan("b")};
+  codes["b"] = 5;
+  run(runs);
+  for (PlannedRun& p : runs) p.config.optim.lr = 7e-3;
+  refused = {"a", "b"};
+  codes = {{"a", 2}, {"b", 2}};
+  const StudyEnd end = run(runs, {.fresh = true});
+  EXPECT_EQ(end.failed, 2u) << said;
+  EXPECT_EQ(end.finished + end.numbers, 0u) << said;
+  EXPECT_NE(said.find("a failed with exit code 2"), std::string::npos) << said;
+  time = 0, signal_at = 3;
+  const StudyEnd asked = run(runs, {.fresh = true});
+  EXPECT_EQ(asked.left, 2u);
+  EXPECT_NE(said.find("a ended before its first step; its folder still has a run of another config"), std::string::npos) << said;
+}
+
+TEST_F(StudyRunning, FoldersThatCannotBeReadAreFailuresOfTheirRunsAlone) {
+  const std::vector<PlannedRun> runs = {plan("file"), plan("metrics"), plan("events"), plan("good")};
+  std::ofstream(runs[0].config.run.dir) << "no folder";
+  record(runs[1], 0), record(runs[2], 0);
+  fs::create_directories(fs::path(runs[1].config.run.dir) / "metrics.jsonl");
+  fs::remove(fs::path(runs[2].config.run.dir) / "events.jsonl");
+  fs::create_directories(fs::path(runs[2].config.run.dir) / "events.jsonl");
+  for (const PlannedRun& p : {runs[0], runs[1], runs[2]}) EXPECT_EQ(name_of(standing_of(p).standing), "unreadable") << p.run.name;
+  const StudyEnd end = run(runs);
+  EXPECT_EQ(started, Names{"good"});
+  EXPECT_EQ(end.failed, 3u);
+  EXPECT_EQ(end.finished, 1u);
+  EXPECT_NE(said.find("file cannot be started: " + runs[0].config.run.dir + " is no folder"), std::string::npos) << said;
+  EXPECT_NE(said.find("metrics cannot be started: " + runs[1].config.run.dir + "/metrics.jsonl is no file"), std::string::npos) << said;
+  EXPECT_LT(time, 20) << "nothing is waited for";
+}
+
+// Two studies of one folder: what the other one has done, or does, is not done again.
+TEST_F(StudyRunning, WhatAnotherStudyEndsMeanwhileIsNotStarted) {
+  std::vector<PlannedRun> runs = {plan("a"), plan("b"), plan("c")};
+  on_pause = [&] {
+    if (time != 5) return;
+    record(runs[1], 0);
+    PlannedRun other = runs[2];
+    other.config.optim.lr = 7e-3;
+    record(other, 0);
+  };
+  const StudyEnd end = run(runs);
+  EXPECT_EQ(started, Names{"a"});
+  EXPECT_EQ(end.finished, 2u);
+  EXPECT_EQ(end.failed, 1u);
+  EXPECT_NE(said.find("c cannot be started: its folder has a run of another config by now: optim.lr 0.007 -> 0.0003"), std::string::npos)
+      << said;
+}
+
+TEST_F(StudyRunning, ARunThatAnotherStudyHasTakenIsWaitedFor) {
+  const std::vector<PlannedRun> runs = {plan("a")};
+  refused = {"a"}, codes = {{"a", 2}};
+  std::optional<FolderLease> lease;
+  on_pause = [&] {
+    const fs::path folder = runs[0].config.run.dir;
+    if (time == 5) {
+      fs::create_directories(folder);
+      std::ofstream(folder / "events.jsonl") << R"({"time":"2026-11-16T04:45:27.000Z","kind":"start","step":0})"
+                                             << "\n";
+      lease.emplace(folder, 60.0);
+    }
+    if (time == 60) lease.reset(), record(runs[0], 0);
+  };
+  const StudyEnd end = run(runs);
+  EXPECT_EQ(end.finished, 1u) << said;
+  EXPECT_EQ(started, Names{"a"});
+  EXPECT_NE(said.find("a is the run of another process by now, and is waited for"), std::string::npos) << said;
+}
+
+// Killed behind its last save, as while it writes samples, or asked to end in its last step.
+TEST(StudyStanding, BehindTheLastSaveOfTheLastStepARunIsFinished) {
+  const std::string start = R"("kind":"start","step":0,"reason":"started")", again = R"("kind":"start","step":0,"reason":"started again")";
+  const std::string ready = R"("kind":"ready","step":0,"total":4)";
+  const auto save = [](int step) { return fmt::format(R"("kind":"save","step":{0},"saved":{0})", step); };
+  const auto end = [](int code) { return fmt::format(R"("kind":"end","step":4,"reason":"r","exit_code":{})", code); };
+  struct Row {
+    std::vector<std::string> events;
+    int steps;  // that are recorded
+    Standing standing;
+  };
+  const std::vector<Row> rows = {
+      {{start, ready, save(2), save(4)}, 4, Standing::finished},
+      {{start, ready, save(4), end(130)}, 4, Standing::finished},
+      {{start, ready, save(4), end(4)}, 4, Standing::finished},
+      {{start, ready, save(4), end(5)}, 4, Standing::numbers},
+      {{start, ready, save(2)}, 4, Standing::cut_off},                // the last save has not ended
+      {{start, ready, save(2), save(4)}, 3, Standing::cut_off},       // nor is the last step told
+      {{start, ready, save(4), start, ready}, 4, Standing::cut_off},  // begun anew
+      {{start, ready, save(4), again}, 4, Standing::finished},
+  };
+  for (const int64_t planned : {4, 0})  // 0: the run has found out
+    for (const Row& row : rows) {
+      const TempDir dir;
+      PlannedRun run{.run = {.name = "a", .row = "a"}, .config = {}};
+      run.config.run.dir = dir.path("a"), run.config.train.steps = planned;
+      std::string events, metrics;
+      for (const std::string& e : row.events) events += R"({"time":"2026-11-16T04:45:27.000Z",)" + e + "}\n";
+      for (int s = 1; s <= row.steps; ++s) metrics += fmt::format("{{\"step\":{0},\"tokens\":{0},\"loss\":2}}\n", s);
+      fs::create_directories(dir.path("a"));
+      dir.write("a/events.jsonl", events), dir.write("a/metrics.jsonl", metrics);
+      EXPECT_EQ(name_of(standing_of(run).standing), name_of(row.standing)) << events << metrics;
+    }
 }
 
 TEST(StudyContradictions, WhatTheStartOfARunFindsOutIsNone) {

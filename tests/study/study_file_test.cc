@@ -166,6 +166,36 @@ ranks: many
   EXPECT_TRUE(has(told, at(16) + "ranks must be a whole number")) << told;
 }
 
+TEST_F(StudyFile, EachRunHasCheckpointsOfItsOwn) {
+  const std::vector<PlannedRun> runs = plan_runs(read("axes: {run.seed: [1, 2]}\n"), {"checkpoint.dir=/big"}, "out");
+  EXPECT_EQ(runs[0].config.checkpoint.dir, "/big/seed=1");
+  EXPECT_EQ(runs[1].config.checkpoint.dir, "/big/seed=2");
+  EXPECT_EQ(plan_runs(read("axes: {run.seed: [1, 2]}\n"), {}, "out")[0].config.checkpoint.dir, "") << "in the run's folder";
+}
+
+TEST_F(StudyFile, ABaselineIsOnePoint) {
+  const std::string two = refusal("axes:\n  optim.beta1: [0.9, 0.95]\n  optim.beta2: [0.95, 0.99]\nbaseline: 0.95\n");
+  EXPECT_TRUE(has(two, at(4) + "baseline = 0.95: points of 2 axes are called so: beta1=0.95, beta2=0.95")) << two;
+  const std::string seed = refusal("axes:\n  run.seed: [1, 2]\n  optim.lr: [1e-3]\nbaseline: seed=1\n");
+  EXPECT_TRUE(has(seed, at(4) + "baseline = seed=1: is of an axis of seeds")) << seed;
+  EXPECT_EQ(read("axes:\n  optim.beta1: [0.9, 0.95]\n  optim.beta2: [0.95, 0.99]\nbaseline: beta2=0.95\n").baseline, "beta2=0.95");
+}
+
+TEST_F(StudyFile, OneValueWrittenInTwoWaysIsRefused) {
+  const std::string told = plan_refusal("axes: {run.seed: [1, 2], optim.lr: [1e-3, 2e-3, 0.001]}\n");
+  EXPECT_TRUE(has(told, at(1) + "lr=1e-3 and lr=0.001 are one value")) << told;
+  EXPECT_EQ(told.find("one value"), told.rfind("one value")) << told;
+  EXPECT_EQ(plan_runs(read("axes: {again: {seeds: true, points: [{name: a}, {name: b}]}}\n"), {}, "out").size(), 2u)
+      << "the same run twice, where that is what is asked for";
+}
+
+TEST_F(StudyFile, PointsThatAreNoPointsAreTold) {
+  const std::string told = refusal("axes:\n  optim.lr:\n    - [1]\n    - ~\n    - {a: 1}\n    - {a: 1}\n");
+  for (const int line : {3, 4}) EXPECT_TRUE(has(told, at(line) + "the axis optim.lr: a point must be a value, or {name")) << told;
+  EXPECT_TRUE(has(told, at(5) + "a point of optim.lr has no key 'a'; there are name, set, ranks")) << told;
+  EXPECT_FALSE(has(told, "two points")) << told;
+}
+
 TEST_F(StudyFile, KeysOfAllRunsAreCheckedTogetherAndToldOnce) {
   const std::string told = plan_refusal(R"(set: {train.stepz: 4}
 axes:
@@ -188,6 +218,8 @@ TEST_F(StudyFile, AKeyIsSetInOnePlace) {
   EXPECT_TRUE(has(refusal("set: {optim.lr: 1, optim.lr: 2}\n"), "optim.lr is set twice")) << refusal("set: {optim.lr: 1, optim.lr: 2}\n");
   EXPECT_TRUE(has(plan_refusal("name: x\n", {"steps"}), "command line: steps: must have the form")) << plan_refusal("name: x\n", {"steps"});
   EXPECT_TRUE(has(plan_refusal("name: x\n", {"run.dir=a"}), "command line: run.dir: "));
+  const std::string seed = plan_refusal("axes: {run.seed: [1, 2]}\n", {"run.seed=1"});
+  EXPECT_FALSE(has(seed, "one value")) << "what follows from another mistake is none: " << seed;
 }
 
 TEST_F(StudyFile, WhatIsNoStudyIsRefused) {
