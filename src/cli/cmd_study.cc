@@ -53,7 +53,7 @@ void list_study(const Study& study, const std::vector<PlannedRun>& runs, bool js
     for (const Entry& e : p.run.set) keys.push_back(fmt::format("{}={}", e.key(), e.text));
     std::string state(name_of(found.standing));
     if (!found.changes.empty()) state += ", of another config";
-    if (found.standing == Standing::unreadable) state += ": " + found.reason;
+    if (found.standing == Standing::unreadable || found.standing == Standing::taken) state += ": " + found.reason;
     rows.push_back({p.run.name, state, p.config.train.steps > 0 ? std::to_string(p.config.train.steps) : "?", std::to_string(p.ranks),
                     fmt::format("{}", fmt::join(keys, " "))});
     list.push_back({{"name", p.run.name},
@@ -91,7 +91,7 @@ void tell_results(const StudyArgs& args, const Study& study, const std::vector<P
           fmt::format("hlat study: {} is finished, and its records end with step {} of {}\n", run.name, run.standing.step, run.steps));
   }
   write_results(args.out, whole, study.collect);
-  const std::string no_report = write_study_report(args.out, all);
+  const std::string no_report = write_study_report(args.out, all, whole);
   print_err(fmt::format("results.json, results.md, loss.svg{} are in {}\n",
                         no_report.empty() ? fmt::format(", grad_norm.svg and {}", kStudyReport) : " and grad_norm.svg", args.out));
   if (!no_report.empty()) print_err(fmt::format("hlat study: {} is left out: {}\n", kStudyReport, no_report));

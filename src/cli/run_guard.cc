@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -19,7 +18,6 @@
 #include "cli/ranks.h"
 #include "cli/version.h"
 #include "config/print.h"
-#include "record/run_overview.h"
 
 namespace hlat {
 
@@ -49,15 +47,6 @@ double first_limit() {
   const double value = std::strtod(text, &end);
   if (*end != 0 || !(value > 0)) fail<UsageError>("environment variable HLAT_START_TIMEOUT_S = {}: must be a number above 0", text);
   return value;
-}
-
-// Of a run whose steps up to this one are saved: whether they are all, and no process has told that. Numbers that went wrong in the last
-// step remain what the run came to.
-bool lacks_end(const RunOverview& run, int64_t step) {
-  if (run.state == RunState::running || run.state == RunState::finished || (run.total > 0 && run.total != step)) return false;
-  const auto last =
-      std::find_if(run.events.rbegin(), run.events.rend(), [](const RunEvent& e) { return e.kind == "start" || e.kind == "end"; });
-  return last == run.events.rend() || last->exit_code != kNumerical;
 }
 
 }  // namespace
@@ -155,16 +144,6 @@ void RunGuard::start_grace(int signal) {
                     saved > 0 ? fmt::format("its last checkpoint is that of step {}", saved) : "it has no checkpoint"),
         kEndedBySignal + signal, launch_.rank == 0);
   }).detach();
-}
-
-void RunGuard::tell_done(int64_t step) try {
-  const std::filesystem::path folder = config_.run.dir;
-  if (!is_run_folder(folder) || !lacks_end(read_run(folder), step)) return;
-  const FolderLease lease(folder, static_cast<double>(config_.run.lease_s));
-  journal_->open(folder, lease.token(), make_file_log(folder / "log.txt"), false, {.seconds = now_s() - begun_});
-  journal_->end(step, "finished", kOk);
-} catch (const Error&) {
-  // The run is done all the same.
 }
 
 void RunGuard::ended(const std::string& reason, int exit_code) { ended(reason, exit_code, reason); }

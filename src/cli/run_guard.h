@@ -52,16 +52,12 @@ class RunGuard {
   void hold(std::unique_ptr<FolderLease> lease);  // of another folder, given back with the run's own
   void join(uint64_t token);                      // other ranks; see RunJournal
 
-  // Once after each step, as TrainSetup wants it. The start-up ends with the first call.
+  // Once after each step, or where none is left, as TrainSetup wants it. The start-up ends with the first call.
   int end_signal();
-  int64_t& step() { return step_; }        // under way; 0: before the first
-  void tell_save(const SaveNews& news);    // rank 0
-  void tell_loss(const LossEvent& event);  // rank 0
-  void note(const std::string& text);      // any rank, from any thread: a line of log.txt, once there is one
-
-  // Rank 0, of a run whose last step is done already. Where its folder does not say so, as behind a process that was killed after its last
-  // save, it says so now; unless somebody works there.
-  void tell_done(int64_t step);
+  int64_t& step() { return step_; }                      // under way; 0: before the first
+  void tell_save(const SaveNews& news);                  // rank 0
+  void tell_loss(const LossEvent& event);                // rank 0
+  void note(const std::string& text);                    // any rank, from any thread: a line of log.txt, once there is one
   void over() { over_ = true; }                          // every rank: nothing is left that checkpoint.grace_s has to end
   void ended(const std::string& reason, int exit_code);  // records how, and gives the folder back
   void ended(const std::string& reason, int exit_code, const std::string& flight_reason);

@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "study/grid.h"
+#include "study/results.h"
 
 namespace hlat {
 
 inline constexpr const char* kStudyReport = "report.html";
 
-// Of the runs that have a step, in their order. Returns why nothing was written; empty: it was. A study's results do not fail for it.
-std::string write_study_report(const std::filesystem::path& folder, const std::vector<PlannedRun>& runs);
+// Of the runs that have a step, in their order; those that are in no row of the results, because they cannot be read or are of another
+// config, are left out. Returns why nothing was written; empty: it was. A study's results do not fail for it.
+std::string write_study_report(const std::filesystem::path& folder, const std::vector<PlannedRun>& runs, const StudyResults& results);
 
 }  // namespace hlat

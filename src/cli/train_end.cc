@@ -78,11 +78,10 @@ bool hangs(const Saver* saver, double patience_s) {
 
 }  // namespace
 
-RunEnd tell_finished(const Config& config, const StartPoint& from, bool leads, RunGuard& guard) {
+RunEnd tell_finished(const Config& config, const StartPoint& from, bool leads) {
   if (from.kind != StartKind::continued)
     fail<UsageError>("checkpoint.resume_from = {} is a checkpoint of step {}, and train.steps is {}: give more train.steps",
                      config.checkpoint.resume_from, from.step(), config.train.steps);
-  if (leads) guard.tell_done(from.step());
   if (leads)
     print_err(fmt::format("step {} of {} is done (run folder {}): give more train.steps to go on, or --fresh to start anew\n", from.step(),
                           config.train.steps, config.run.dir));

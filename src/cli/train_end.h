@@ -14,7 +14,7 @@ struct RunEnd {
 };
 
 // A run whose last step is done; more steps would go on with it.
-RunEnd tell_finished(const Config& config, const StartPoint& from, bool leads, RunGuard& guard);
+RunEnd tell_finished(const Config& config, const StartPoint& from, bool leads);
 
 // From the first step to the end. The saver's own end waits for its disk; where that hangs, the process ends without it.
 RunEnd train_to_end(bool json, const Config& config, TrainSetup& setup, TrainState& state, const Saver* saver, RunGuard& guard);

@@ -18,7 +18,10 @@
 #include "cli/train_start.h"
 #include "config/run_length.h"
 #include "plan/report.h"
+#include "record/metrics_tail.h"
 #include "record/run_file.h"
+#include "record/run_journal.h"
+#include "record/run_overview.h"
 #include "runtime/assembly.h"
 #include "runtime/auto_micro_batch.h"
 #include "runtime/backends.h"
@@ -49,9 +52,10 @@ class TrainRank {
     prepare_device();
     read_data();
     check_start(config_, from_);
-    if (from_.step() >= config_.train.steps) return tell_finished(config_, from_, leads_, guard_);
+    const Rest rest = rest_of_run();
+    if (!rest.end) return tell_finished(config_, from_, leads_);
     check_data(from_, data_.get());
-    if (config_.eval.in_loop()) tasks_.emplace(config_, world_);
+    if (config_.eval.in_loop() && rest.tasks) tasks_.emplace(config_, world_);
     make_plan();
     start_.begin("opening the run folder");
     folder_ = open_folder(given_, config_, from_, args_.fresh, session_, guard_);
@@ -69,11 +73,28 @@ class TrainRank {
   }
 
  private:
+  struct Rest {
+    bool end = false;    // something is left to do
+    bool tasks = false;  // among it evaluations
+  };
+
   void find_checkpoint() {
     start_.begin("looking for checkpoints");
     from_ = find_start(config_, args_.fresh, world_, {.step = args_.before, .verified = !args_.unverified});
     if (leads_ && args_.before > 0 && !from_.resumes())
       print_err(fmt::format("there is no checkpoint before step {}: the run starts from its beginning\n", args_.before));
+  }
+
+  // What an earlier process did not come to behind the last step, or failed at, is made now. Collective.
+  Rest rest_of_run() {
+    if (from_.step() < config_.train.steps) return {.end = true, .tasks = true};
+    if (from_.step() > config_.train.steps || from_.kind != StartKind::continued) return {};
+    const std::string left = from_rank_0(world_, [this] {
+      const std::filesystem::path folder = config_.run.dir;
+      if (!is_run_folder(folder) || recorded_finish(folder)) return std::string();
+      return std::string(last_recorded_step(folder / "eval.jsonl").value_or(0) < from_.step() ? "end tasks" : "end");
+    });
+    return {.end = !left.empty(), .tasks = left == "end tasks"};
   }
 
   void prepare_device() {

@@ -10,17 +10,22 @@ namespace hlat {
 
 std::string summary_text(const Config& config, const TrainSummary& s) {
   const int64_t done = s.steps - s.first_step + 1;
-  std::string text = fmt::format("\ntrained {} step{} in {}{}\n", done, done == 1 ? "" : "s", format_duration(s.seconds),
-                                 s.first_step > 1 ? fmt::format(", from step {} to {}", s.first_step, s.steps) : "");
+  std::string text = "\n";
+  if (done > 0)
+    text += fmt::format("trained {} step{} in {}{}\n", done, done == 1 ? "" : "s", format_duration(s.seconds),
+                        s.first_step > 1 ? fmt::format(", from step {} to {}", s.first_step, s.steps) : "");
+  else
+    text += fmt::format("step {} was done already; what comes after it took {}\n", s.steps, format_duration(s.seconds));
   if (s.ended_by != 0) text += fmt::format("  ended by     {}, before step {}\n", signal_name(s.ended_by), config.train.steps);
-  text += fmt::format("  final loss   {:.4f}{}", s.loss, s.loss_steps > 1 ? fmt::format(" (mean of the last {})", s.loss_steps) : "");
-  text += s.floor ? fmt::format(", floor {:.4f}: {:+.1f}%\n", *s.floor, 100.0 * (s.loss / *s.floor - 1.0)) : "\n";
+  if (s.loss_steps > 0)
+    text += fmt::format("  final loss   {:.4f}{}{}\n", s.loss, s.loss_steps > 1 ? fmt::format(" (mean of the last {})", s.loss_steps) : "",
+                        s.floor ? fmt::format(", floor {:.4f}: {:+.1f}%", *s.floor, 100.0 * (s.loss / *s.floor - 1.0)) : "");
   if (const auto& v = s.validation)
     text += fmt::format("  held out     loss {:.4f}, perplexity {:.2f}, {:.4f} bits per byte\n", v->loss, v->perplexity, v->bits_per_byte);
   if (s.validation && s.validation->sets.size() > 1)
     for (const SetLoss& set : s.validation->sets)
       text += fmt::format("    {:<10} loss {:.4f}, {:.4f} bits per byte\n", set.name, set.loss, set.bits_per_byte);
-  text += fmt::format("  speed        {}\n", speed_text(s.tokens_per_s, s.mfu, s.hfu, s.timed_steps));
+  if (done > 0) text += fmt::format("  speed        {}\n", speed_text(s.tokens_per_s, s.mfu, s.hfu, s.timed_steps));
   text += fmt::format("  memory       planned {}, used {}; process resident {}{}\n", format_bytes(s.planned.total()),
                       format_bytes(s.used.total()), format_bytes(s.resident),
                       s.device_in_use > 0 ? fmt::format(", device {} in use", format_bytes(s.device_in_use)) : "");
@@ -47,7 +52,8 @@ std::string samples_text(const std::vector<std::string>& samples) {
 
 nlohmann::ordered_json summary_json(const Config& config, const TrainSummary& s, const std::vector<std::string>& samples) {
   nlohmann::ordered_json j{{"steps", s.steps}};
-  put_number(j, "loss", s.loss);
+  j["loss"] = nullptr;  // where this process has trained no step
+  if (s.loss_steps > 0) put_number(j, "loss", s.loss);
   j["floor"] = s.floor ? nlohmann::ordered_json(*s.floor) : nlohmann::ordered_json();  // null when it is not known
   for (const char* key : {"val_loss", "val_ppl", "val_bpb"}) j[key] = nullptr;         // unless something is held out
   if (const auto& v = s.validation) {

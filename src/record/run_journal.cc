@@ -120,4 +120,10 @@ int64_t recorded_save(const std::filesystem::path& folder) {
   return saved;
 }
 
+bool recorded_finish(const std::filesystem::path& folder) {
+  const std::vector<RunEvent> events = read_events(folder).events;
+  const auto last = std::find_if(events.rbegin(), events.rend(), [](const RunEvent& e) { return e.kind == "start" || e.kind == "end"; });
+  return last != events.rend() && last->kind == "end" && last->exit_code == 0;
+}
+
 }  // namespace hlat

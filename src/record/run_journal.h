@@ -98,4 +98,7 @@ class RunJournal {
 // The step of the latest checkpoint that the run of this folder has recorded since it began anew; 0: none.
 int64_t recorded_save(const std::filesystem::path& folder);
 
+// Whether the latest process that worked on the run has recorded that it is finished.
+bool recorded_finish(const std::filesystem::path& folder);
+
 }  // namespace hlat

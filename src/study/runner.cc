@@ -93,12 +93,8 @@ class StudyRunner {
     std::vector<std::string> problems;
     for (const PlannedRun& run : runs_) {
       const RunStanding found = standing_of(run);
-      const bool other = !found.changes.empty();
-      if (other && !options_.fresh) {
-        std::vector<std::string> keys;
-        for (const KeyChange& c : found.changes) keys.push_back(c.str());
-        problems.push_back(fmt::format("{}: its folder has a run ({}) of another config: {}", run.run.name, name_of(found.standing),
-                                       fmt::join(keys, ", ")));
+      if (found.of_another_run() && !options_.fresh) {
+        problems.push_back(fmt::format("{}: {}", run.run.name, found.contradiction()));
       } else if (found.is_result()) {
         count(found);
       } else {
@@ -125,7 +121,7 @@ class StudyRunner {
         continue;
       }
       const RunStanding found = standing_of(*next.plan);
-      if (is_free(next, found)) return start(*next.plan, !found.changes.empty()), true;
+      if (is_free(next, found)) return start(*next.plan, found.of_another_run()), true;
     }
     return false;
   }
@@ -145,8 +141,8 @@ class StudyRunner {
       fail_run(next, " cannot be started: " + found.reason);
     } else if (found.is_result()) {
       count(found);
-    } else if (!found.changes.empty() && !options_.fresh) {
-      fail_run(next, fmt::format(" cannot be started: its folder has a run of another config by now: {}", found.changes.front().str()));
+    } else if (found.of_another_run() && !options_.fresh) {
+      fail_run(next, " cannot be started any more: " + found.contradiction());
     } else {
       return true;
     }

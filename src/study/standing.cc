@@ -1,6 +1,7 @@
 #include "study/standing.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -8,8 +9,8 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "checkpoint/checkpoint_folder.h"
 #include "config/load.h"
-#include "record/run_journal.h"
 #include "record/run_overview.h"
 
 namespace hlat {
@@ -17,7 +18,8 @@ namespace {
 
 constexpr int kNumbersWentWrong = 5;  // cli/exit_code.h
 
-// Keys, or beginnings of keys, that may differ.
+// Keys, or beginnings of keys, that may differ; those of kDecisive may not.
+constexpr std::array<std::string_view, 2> kDecisive = {"checkpoint.init_from", "checkpoint.resume_from"};
 constexpr std::array<std::string_view, 14> kFree = {"run.dir",
                                                     "run.tensorboard",
                                                     "run.sample_lines",
@@ -63,16 +65,14 @@ std::string why_unreadable(const std::filesystem::path& folder) {
   return "";
 }
 
-// Behind its last save a run has nothing left to do: one that was killed there, or asked to end in its last step, is finished.
-bool is_done(const RunOverview& seen, int64_t planned) {
-  const int64_t steps = planned > 0 ? planned : seen.total;
-  return steps > 0 && seen.step >= steps && recorded_save(seen.folder) >= steps;
-}
-
 RunStanding read_standing(const PlannedRun& run) {
   const std::filesystem::path folder = run.config.run.dir;
   if (std::string why = why_unreadable(folder); !why.empty()) return {.standing = Standing::unreadable, .reason = std::move(why)};
-  if (!is_run_folder(folder)) return {};
+  if (!is_run_folder(folder)) {
+    const std::filesystem::path& saves = run.config.checkpoint.dir;
+    if (saves.empty() || checkpoint_steps(saves).empty()) return {};
+    return {.standing = Standing::taken, .reason = fmt::format("{} has checkpoints of another run", saves.string())};
+  }
   const RunOverview seen = read_run(folder);
   RunStanding out{.standing = Standing::cut_off, .step = seen.step};
   if (const auto recorded = recorded_config(folder)) out.changes = contradictions(*recorded, run.config);
@@ -86,16 +86,22 @@ RunStanding read_standing(const PlannedRun& run) {
     out.standing = Standing::finished;
   else if (ended && end->exit_code == kNumbersWentWrong)
     out.standing = Standing::numbers;
-  else if (is_done(seen, run.config.train.steps))
-    out.standing = Standing::finished;
   return out;
 }
 
 }  // namespace
 
 std::string_view name_of(Standing standing) {
-  constexpr std::array<std::string_view, 6> kNames = {"waiting", "cut off", "running", "finished", "numbers went wrong", "unreadable"};
+  constexpr std::array<std::string_view, 7> kNames = {"waiting",    "cut off", "running", "finished", "numbers went wrong",
+                                                      "unreadable", "taken"};
   return kNames[static_cast<size_t>(standing)];
+}
+
+std::string RunStanding::contradiction() const {
+  if (standing == Standing::taken) return reason;
+  std::vector<std::string> keys;
+  for (const KeyChange& c : changes) keys.push_back(c.str());
+  return fmt::format("its folder has a run ({}) of another config: {}", name_of(standing), fmt::join(keys, ", "));
 }
 
 std::vector<KeyChange> contradictions(const Config& recorded, const Config& planned) {
@@ -105,6 +111,7 @@ std::vector<KeyChange> contradictions(const Config& recorded, const Config& plan
     if (c.key == "parallel.dp" && planned.parallel.dp == 0) return true;
     if (c.key == "train.micro_batch" && planned.train.micro_batch == 0) return true;
     if (c.key == "train.steps" && planned.train.steps == 0) return true;
+    if (std::find(kDecisive.begin(), kDecisive.end(), c.key) != kDecisive.end()) return false;
     return std::any_of(kFree.begin(), kFree.end(),
                        [&](std::string_view free) { return free.ends_with('.') ? c.key.starts_with(free) : c.key == free; });
   });

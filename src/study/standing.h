@@ -14,17 +14,20 @@ enum class Standing : uint8_t {
   waiting,     // nothing is there yet
   cut_off,     // begun; hlat train resumes it, or starts it again where nothing was saved
   running,     // another process works on it
-  finished,    // its last step is done; also where it was killed behind its last save
+  finished,    // it has recorded that it is
   numbers,     // ended because its numbers went wrong, exit code 5: a result
   unreadable,  // its folder cannot be read
+  taken,       // its checkpoint.dir has checkpoints, and nothing else is there: they are of another run, which it would go on with
 };
 std::string_view name_of(Standing standing);
 
 struct RunStanding {
   Standing standing = Standing::waiting;
   int64_t step = 0;                     // the last that is recorded
-  std::string reason = {};              // of an end; why it cannot be read
+  std::string reason = {};              // of an end; why it cannot be read, or where it is taken
   std::vector<KeyChange> changes = {};  // what the folder's config has otherwise than the study: they contradict each other
+  bool of_another_run() const { return standing == Standing::taken || !changes.empty(); }
+  std::string contradiction() const;  // its words, where it is of another run
   bool is_result() const { return (standing == Standing::finished || standing == Standing::numbers) && changes.empty(); }
 };
 

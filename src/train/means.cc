@@ -1,6 +1,7 @@
 #include "train/means.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "train/trainer.h"
 
@@ -19,7 +20,7 @@ void Means::add(const StepMetrics& m, int64_t tokens) {
 
 void Means::finish(TrainSummary& s) const {
   s.loss = losses_ > 0 ? loss_ / static_cast<double>(losses_) : latest_loss_;  // none of the last ones: a signal came before them
-  s.loss_steps = std::max<int64_t>(losses_, 1);
+  s.loss_steps = std::isnan(s.loss) ? losses_ : std::max<int64_t>(losses_, 1);
   s.data_wait_s = data_wait_s_;
   s.tokens_per_s = seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0;  // none: all steps were passed over
   s.timed_steps = timed_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "record/metrics.h"
 
@@ -20,7 +21,7 @@ class Means {
 
  private:
   int64_t last_, done_, steps_, losses_ = 0;
-  double loss_ = 0, latest_loss_ = 0, seconds_ = 0, data_wait_s_ = 0;
+  double loss_ = 0, latest_loss_ = std::numeric_limits<double>::quiet_NaN(), seconds_ = 0, data_wait_s_ = 0;
   int64_t tokens_ = 0, timed_ = 0;
 };
 

@@ -376,6 +376,10 @@ TrainSummary train(const Config& config, const TrainSetup& setup, TrainState& st
   Trainer trainer(config, setup, state);
   trainer.prepare_saves(state);
   int ended_by = 0;
+  if (state.step >= config.train.steps) {  // what follows the last step is left
+    std::atomic_ref(step).store(state.step);
+    if (setup.end_signal) setup.end_signal();
+  }
   while (state.step < config.train.steps && ended_by == 0) {
     std::atomic_ref(step).store(state.step + 1);
     ended_by = trainer.advance(state);

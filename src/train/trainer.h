@@ -52,8 +52,8 @@ struct TrainSetup {
   std::function<void(const LossEvent&)> tell_loss = {};
   // Asked on rank 0 after every step: what the log should say about how it was computed.
   std::function<std::vector<std::string>()> notes = {};
-  // Asked after every step: the signal that wants this process to end, 0 for none. All ranks end together after the step in which any has
-  // one.
+  // Asked after every step, and once where none is left: the signal that wants this process to end, 0 for none. All ranks end together
+  // after the step in which any has one.
   std::function<int()> end_signal = {};
 };
 
@@ -61,7 +61,7 @@ struct TrainSummary {
   int64_t steps = 0;            // done in all
   int ended_by = 0;             // the signal that ended it before its last step; 0: none
   double loss = 0;              // mean over the last steps
-  int64_t loss_steps = 0;       // how many those are
+  int64_t loss_steps = 0;       // how many those are; 0: this process has no loss, and `loss` is NaN
   std::optional<double> floor;  // entropy of the corpus, nats per token, where it is known
   double tokens_per_s = 0;      // over all steps but the first of this process
   int64_t timed_steps = 0;      // how many those are
@@ -80,7 +80,8 @@ struct TrainSummary {
   Ledger ledger;
 };
 
-// Trains from `state` to config.train.steps, or until a signal ends it, on this rank of the mesh. Memory use is compared with the plan in
+// Trains from `state` to config.train.steps, or until a signal ends it, on this rank of the mesh; where all steps are done, what follows
+// the last one is made. Memory use is compared with the plan in
 // the first step of every process: a difference is a bug and ends the run. `step` is the step under way, for whoever reports a failure,
 // from any thread (std::atomic_ref).
 TrainSummary train(const Config& config, const TrainSetup& setup, TrainState& state, int64_t& step);

@@ -105,6 +105,28 @@ TEST_F(LoopEval, ARunThatGoesBackHasEveryEvaluationOnce) {
   EXPECT_EQ(lines("again", "eval.jsonl"), before);
 }
 
+// An evaluation after the last step that failed, or was cut off, is made by the same command; one that was recorded is not made twice.
+TEST_F(LoopEval, TheLastEvaluationIsMadeUpFor) {
+  const std::vector<std::string> words = with_tasks({"eval.every=2"});
+  ASSERT_EQ(train("run", words).exit_code, 0);
+  const std::vector<json> whole = lines("run", "eval.jsonl");
+  ASSERT_EQ(whole.size(), 3u);
+  for (const size_t recorded : {2, 3}) {
+    std::string kept, events;
+    for (size_t i = 0; i < recorded; ++i) kept += whole[i].dump() + "\n";
+    for (json e : lines("run", "events.jsonl")) {
+      if (e["kind"] == "end") e["exit_code"] = 2, e["reason"] = "the tasks' disk was gone";
+      events += e.dump() + "\n";
+    }
+    dir_.write("run/eval.jsonl", kept), dir_.write("run/events.jsonl", events);
+    const RunResult rest = train("run", words);
+    ASSERT_EQ(rest.exit_code, 0) << rest.err;
+    EXPECT_EQ(lines("run", "eval.jsonl"), whole) << recorded;
+    EXPECT_EQ(metrics("run").size(), 6u);
+    EXPECT_EQ(this->events("run", "end").back()["exit_code"], 0);
+  }
+}
+
 TEST_F(LoopEval, EveryEvaluationIsALineOfTheLogAndOnTheScreen) {
   std::string text;
   for (int i = 0; i < 20; ++i) text += "the fox ";

@@ -30,6 +30,7 @@ class Resume : public TinyRuns {
       ASSERT_EQ(part.exit_code, 0) << part.err;
     }
   }
+  std::string events_of_end(const std::string& run) const { return events(run, "end").back()["reason"]; }
   std::vector<double> losses(const std::string& run) const {
     std::vector<double> values;
     for (const json& line : metrics(run)) {
@@ -51,6 +52,30 @@ TEST_F(Resume, ARunInPartsIsTheRunBitByBit) {
   const RunResult again = train("parts");
   EXPECT_EQ(again.exit_code, 0);
   EXPECT_NE(again.err.find("step 12 of 12 is done"), std::string::npos) << again.err;
+}
+
+// Killed behind its last save: no step is trained again, what comes after the last one is done, and the time between is not the run's.
+TEST_F(Resume, ARunThatWasKilledBehindItsLastStepIsBroughtToItsEnd) {
+  ASSERT_EQ(train("run").exit_code, 0);
+  const std::vector<json> steps = metrics("run");
+  const std::vector<int64_t> saved = checkpoint_steps(dir_.path("run/checkpoints"));
+  std::string events;
+  for (const json& e : lines("run", "events.jsonl"))
+    if (e["kind"] != "end") events += e.dump() + "\n";
+  dir_.write("run/events.jsonl", events);
+  fs::remove(dir_.path("run/ledger.json"));
+  const RunResult rest = train("run", {"run.sample_lines=1"});
+  ASSERT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_NE(rest.out.find("step 12 was done already; what comes after it took "), std::string::npos) << rest.out;
+  EXPECT_EQ(rest.out.find("final loss"), std::string::npos) << rest.out;
+  EXPECT_NE(rest.out.find("the model writes:"), std::string::npos) << rest.out;
+  EXPECT_EQ(metrics("run"), steps);
+  EXPECT_EQ(checkpoint_steps(dir_.path("run/checkpoints")), saved);
+  EXPECT_TRUE(fs::exists(dir_.path("run/ledger.json")));
+  EXPECT_EQ(events_of_end("run"), "finished");
+  const json shown = json::parse(run_binary({"runs", "show", dir_.path("run"), "--json"}).out);
+  EXPECT_EQ(shown["attempts"][0]["kept"], 12) << shown["attempts"];
+  EXPECT_NE(train("run").err.find("step 12 of 12 is done"), std::string::npos);
 }
 
 TEST_F(Resume, OtherPrecisionAndMicroBatchGoOn) {

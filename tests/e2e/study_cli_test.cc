@@ -229,31 +229,41 @@ TEST_F(StudyCli, AStudyOfWhichNothingRanHasNoReport) {
   EXPECT_FALSE(fs::exists(dir_.path("n/report.html")));
 }
 
-// As one that was killed while it wrote samples: neither the study nor hlat train has anything left to do.
+// As one that was killed while it wrote samples: hlat train does what is left, trains no step again, and records the end.
 TEST_F(StudyCli, ARunThatWasKilledBehindItsLastSaveIsFinished) {
   const std::vector<std::string> words = args("k", {"--only", "fp32+seed=1", "--json"});
-  ASSERT_EQ(run_binary(words).exit_code, 0);
+  const RunResult first = run_binary(words);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
   const fs::path folder = dir_.path("k/fp32+seed=1");
-  const auto without = [&](const std::vector<std::string>& kinds) {
-    std::istringstream events(slurp((folder / "events.jsonl").string()));
-    std::string kept;
-    for (std::string line; std::getline(events, line);)
-      if (std::find(kinds.begin(), kinds.end(), json::parse(line)["kind"]) == kinds.end()) kept += line + "\n";
-    std::ofstream(folder / "events.jsonl", std::ios::trunc) << kept;
-  };
-  without({"end"});
+  const std::string metrics = slurp((folder / "metrics.jsonl").string());
+  std::istringstream events(slurp((folder / "events.jsonl").string()));
+  std::string kept;
+  for (std::string line; std::getline(events, line);)
+    if (json::parse(line)["kind"] != "end") kept += line + "\n";
+  std::ofstream(folder / "events.jsonl", std::ios::trunc) << kept;
   const RunResult again = run_binary(words);
   EXPECT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_EQ(json::parse(again.out)["rows"][0]["ended"], 1);
-  EXPECT_EQ(again.err.find("fp32+seed=1 resumes"), std::string::npos) << again.err;
-  // Killed between a save and its record: hlat train finds that all is done, and records the end.
-  without({"end", "save"});
-  const RunResult saved = run_binary(words);
-  EXPECT_EQ(saved.exit_code, 0) << saved.err;
-  EXPECT_NE(saved.err.find("fp32+seed=1 resumes"), std::string::npos) << saved.err;
-  EXPECT_NE(saved.err.find("fp32+seed=1 finished"), std::string::npos) << saved.err;
-  EXPECT_EQ(json::parse(saved.out)["rows"][0]["ended"], 1);
-  EXPECT_NE(slurp((folder / "events.jsonl").string()).find("\"finished\""), std::string::npos);
+  EXPECT_NE(again.err.find("fp32+seed=1 resumes, step 30 was recorded"), std::string::npos) << again.err;
+  EXPECT_NE(again.err.find("fp32+seed=1 finished"), std::string::npos) << again.err;
+  EXPECT_EQ(json::parse(again.out)["rows"][0]["figures"]["final_loss"], json::parse(first.out)["rows"][0]["figures"]["final_loss"]);
+  EXPECT_EQ(slurp((folder / "metrics.jsonl").string()), metrics);
+  const RunResult third = run_binary(words);
+  EXPECT_EQ(third.err.find("resumes"), std::string::npos) << third.err;
+}
+
+TEST_F(StudyCli, TheReportLeavesOutWhatTheTableLeavesOut) {
+  ASSERT_EQ(run_binary(args("o", {"--only", "seed=1"})).exit_code, 0);
+  fs::remove(dir_.path("o/fp32+seed=1/metrics.jsonl"));
+  fs::create_directories(dir_.path("o/fp32+seed=1/metrics.jsonl"));
+  const RunResult table = run_binary(args("o", {"--table"}));
+  if (table.err.find("built without uPlot") != std::string::npos) GTEST_SKIP() << "built without uPlot";
+  EXPECT_NE(table.err.find("fp32+seed=1 is left out: "), std::string::npos) << table.err;
+  EXPECT_NE(table.err.find("grad_norm.svg and report.html are in"), std::string::npos) << table.err;
+  const std::string page = slurp(dir_.path("o/report.html"));
+  EXPECT_NE(page.find("bf16_sr+seed=1"), std::string::npos);
+  EXPECT_EQ(page.find("fp32+seed=1"), std::string::npos);
+  const RunResult other = run_binary(args("o", {"--table", "--set", "optim.beta2=0.9"}));
+  EXPECT_NE(other.err.find("report.html is left out: no run has a step yet"), std::string::npos) << other.err;
 }
 
 TEST_F(StudyCli, AMissingMpirunIsNamed) {

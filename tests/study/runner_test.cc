@@ -298,6 +298,20 @@ TEST_F(StudyRunning, AFolderOfAnotherConfigIsRefusedOrSetAside) {
   EXPECT_EQ(started, Names{"a fresh"});
 }
 
+// hlat train would go on with the checkpoints.
+TEST_F(StudyRunning, CheckpointsOfAnotherRunAreNotGoneOnFrom) {
+  std::vector<PlannedRun> runs = {plan("a"), plan("b")};
+  for (PlannedRun& p : runs) p.config.checkpoint.dir = dir_.path("saves/" + p.run.name);
+  fs::create_directories(dir_.path("saves/a/step_4"));
+  std::ofstream(dir_.path("saves/a/step_4/index.json")) << "{}";
+  const std::string told = message_of([&] { run(runs); });
+  EXPECT_NE(told.find("a: " + dir_.path("saves/a") + " has checkpoints of another run"), std::string::npos) << told;
+  EXPECT_EQ(told.find("b: "), std::string::npos) << told;
+  EXPECT_EQ(run(runs, {.fresh = true}).finished, 2u);
+  EXPECT_EQ(started, (Names{"a fresh", "b"}));
+  EXPECT_EQ(run(runs).finished, 2u) << "now they are its own";
+}
+
 TEST_F(StudyRunning, TheRunThatAFolderHadIsNoResultOfTheOneThatWasToTakeItsPlace) {
   std::vector<PlannedRun> runs = {plan("a"), plan("b")};
   codes["b"] = 5;
@@ -346,7 +360,8 @@ TEST_F(StudyRunning, WhatAnotherStudyEndsMeanwhileIsNotStarted) {
   EXPECT_EQ(started, Names{"a"});
   EXPECT_EQ(end.finished, 2u);
   EXPECT_EQ(end.failed, 1u);
-  EXPECT_NE(said.find("c cannot be started: its folder has a run of another config by now: optim.lr 0.007 -> 0.0003"), std::string::npos)
+  EXPECT_NE(said.find("c cannot be started any more: its folder has a run (finished) of another config: optim.lr 0.007 -> 0.0003"),
+            std::string::npos)
       << said;
 }
 
@@ -370,39 +385,37 @@ TEST_F(StudyRunning, ARunThatAnotherStudyHasTakenIsWaitedFor) {
   EXPECT_NE(said.find("a is the run of another process by now, and is waited for"), std::string::npos) << said;
 }
 
-// Killed behind its last save, as while it writes samples, or asked to end in its last step.
-TEST(StudyStanding, BehindTheLastSaveOfTheLastStepARunIsFinished) {
-  const std::string start = R"("kind":"start","step":0,"reason":"started")", again = R"("kind":"start","step":0,"reason":"started again")";
-  const std::string ready = R"("kind":"ready","step":0,"total":4)";
-  const auto save = [](int step) { return fmt::format(R"("kind":"save","step":{0},"saved":{0})", step); };
+// What comes after the last save may be left: hlat train makes it, and records the end.
+TEST(StudyStanding, ARunIsFinishedWhenItHasRecordedThat) {
+  const std::string start = R"("kind":"start","step":0,"reason":"started")", save = R"("kind":"save","step":4,"saved":4)";
   const auto end = [](int code) { return fmt::format(R"("kind":"end","step":4,"reason":"r","exit_code":{})", code); };
-  struct Row {
-    std::vector<std::string> events;
-    int steps;  // that are recorded
-    Standing standing;
-  };
-  const std::vector<Row> rows = {
-      {{start, ready, save(2), save(4)}, 4, Standing::finished},
-      {{start, ready, save(4), end(130)}, 4, Standing::finished},
-      {{start, ready, save(4), end(4)}, 4, Standing::finished},
-      {{start, ready, save(4), end(5)}, 4, Standing::numbers},
-      {{start, ready, save(2)}, 4, Standing::cut_off},                // the last save has not ended
-      {{start, ready, save(2), save(4)}, 3, Standing::cut_off},       // nor is the last step told
-      {{start, ready, save(4), start, ready}, 4, Standing::cut_off},  // begun anew
-      {{start, ready, save(4), again}, 4, Standing::finished},
-  };
-  for (const int64_t planned : {4, 0})  // 0: the run has found out
-    for (const Row& row : rows) {
-      const TempDir dir;
-      PlannedRun run{.run = {.name = "a", .row = "a"}, .config = {}};
-      run.config.run.dir = dir.path("a"), run.config.train.steps = planned;
-      std::string events, metrics;
-      for (const std::string& e : row.events) events += R"({"time":"2026-11-16T04:45:27.000Z",)" + e + "}\n";
-      for (int s = 1; s <= row.steps; ++s) metrics += fmt::format("{{\"step\":{0},\"tokens\":{0},\"loss\":2}}\n", s);
-      fs::create_directories(dir.path("a"));
-      dir.write("a/events.jsonl", events), dir.write("a/metrics.jsonl", metrics);
-      EXPECT_EQ(name_of(standing_of(run).standing), name_of(row.standing)) << events << metrics;
-    }
+  const std::vector<std::pair<std::vector<std::string>, Standing>> rows = {{{start, save, end(0)}, Standing::finished},
+                                                                           {{start, save, end(5)}, Standing::numbers},
+                                                                           {{start, save}, Standing::cut_off},
+                                                                           {{start, save, end(130)}, Standing::cut_off},
+                                                                           {{start, save, end(4)}, Standing::cut_off},
+                                                                           {{start, save, end(4), start, end(0)}, Standing::finished},
+                                                                           {{start, save, end(0), start}, Standing::cut_off}};
+  for (const auto& [lines, standing] : rows) {
+    const TempDir dir;
+    PlannedRun run{.run = {.name = "a", .row = "a"}, .config = {}};
+    run.config.run.dir = dir.path("a"), run.config.train.steps = 4;
+    std::string events, metrics;
+    for (const std::string& e : lines) events += R"({"time":"2026-11-16T04:45:27.000Z",)" + e + "}\n";
+    for (int step = 1; step <= 4; ++step) metrics += fmt::format("{{\"step\":{0},\"tokens\":{0},\"loss\":2}}\n", step);
+    fs::create_directories(dir.path("a"));
+    dir.write("a/events.jsonl", events), dir.write("a/metrics.jsonl", metrics);
+    EXPECT_EQ(name_of(standing_of(run).standing), name_of(standing)) << events;
+  }
+}
+
+TEST(StudyContradictions, WhatARunStartsFromIsOne) {
+  Config recorded, planned;
+  planned.checkpoint.every = 7, planned.checkpoint.dir = "elsewhere";
+  EXPECT_TRUE(contradictions(recorded, planned).empty());
+  planned.checkpoint.init_from = "weights";
+  ASSERT_EQ(contradictions(recorded, planned).size(), 1u);
+  EXPECT_EQ(contradictions(recorded, planned)[0].key, "checkpoint.init_from");
 }
 
 TEST(StudyContradictions, WhatTheStartOfARunFindsOutIsNone) {
