@@ -17,6 +17,7 @@
 #include "config/resolve.h"
 #include "param/precision.h"
 #include "plan/machine_file.h"
+#include "plan/micro_batch.h"
 #include "runtime/backends.h"
 
 namespace hlat {
@@ -54,7 +55,7 @@ void run_machine(const MachineArgs& args) {
     const auto backend = make_backend(here.device, session.place());
     const bool host = backend->device_id().empty();
     Config config = planned(given);
-    config.train.micro_batch = std::max<int64_t>(1, config.train.micro_batch);
+    config.train.micro_batch = smallest_micro_batch(config);
     if (args.config.path.empty() && !host && !precision_of(config).fp8) config.train.precision = PrecisionKind::mixed;
     MachineBenchOptions options{.name = args.name.empty() ? std::filesystem::path(args.out).stem().string() : args.name,
                                 .seconds = args.seconds > 0 ? args.seconds

@@ -21,14 +21,17 @@ std::vector<Violation> fp8_shape_violations(const Config& config) {
     found.push_back(
         {{"train.precision", "model.hidden", "model.ffn"},
          fmt::format("no linear layer of this model has dimensions that are multiples of {}: no product would be FP8", kFp8Grain)});
-  // Of a micro-batch that is chosen: if the largest one does not do, none does.
   const int64_t tp = config.parallel.tp, rows = config.train.global_batch / std::max<int64_t>(1, config.parallel.dp);
-  const int64_t tokens = (config.train.micro_batch > 0 ? config.train.micro_batch : rows) * config.train.seq_len;
-  const std::string which =
-      config.train.micro_batch > 0 ? "a micro-batch" : fmt::format("even a micro-batch of all {} sequences of a replica", rows);
-  if (tokens % kFp8Grain != 0)
+  const int64_t given = config.train.micro_batch, tokens = (given > 0 ? given : rows) * config.train.seq_len;
+  if (tokens % kFp8Grain != 0 && given > 0)
     found.push_back({{"train.seq_len", "train.micro_batch", "train.precision"},
-                     fmt::format("{} has {} tokens; FP8 products need a multiple of {}", which, tokens, kFp8Grain)});
+                     fmt::format("a micro-batch has {} tokens; FP8 products need a multiple of {}", tokens, kFp8Grain)});
+  // Of a micro-batch that is chosen: if the largest one does not do, none does.
+  if (tokens % kFp8Grain != 0 && given <= 0)
+    found.push_back({{"train.seq_len", "train.global_batch", "parallel.dp", "train.precision"},
+                     fmt::format("even a micro-batch of all {} sequences of a replica has {} tokens; FP8 products need a multiple of {}: "
+                                 "fewer replicas or a larger batch have more",
+                                 rows, tokens, kFp8Grain)});
   if (!m.coalesced)
     found.push_back({{"model.coalesced", "train.precision"}, "must be true with FP8 products: separate projections have none"});
   if (tp <= 1 || m.hidden % kFp8Grain != 0) return found;

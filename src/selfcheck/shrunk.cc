@@ -9,6 +9,7 @@
 #include "config/linear_shapes.h"
 #include "model/llama.h"
 #include "parallel/partition.h"
+#include "plan/micro_batch.h"
 
 namespace hlat {
 
@@ -126,7 +127,7 @@ bool is_small(const Config& given) {
 
 Config shrunk(const Config& given, bool gpu) {
   Config c = given;
-  c.train.micro_batch = std::max<int64_t>(1, c.train.micro_batch);
+  c.train.micro_batch = smallest_micro_batch(c);
   // Nothing of the loop around a step takes part.
   c.train.steps = 100;
   c.train.tokens = 0;

@@ -35,7 +35,7 @@ bool Fp8Calibration::end_pass() {
   }
   combine_over(executor_.mesh(), numbers, none);
   ++result_.passes;
-  result_.saturated = numbers[kSaturated];
+  result_.saturated = numbers[kSaturated] > 0;
   const bool fits = numbers[kSaturated] == 0 && numbers[kMoved] == 0;
   if (!fits && result_.passes < executor_.config().model.layers + 2) return false;
   if (numbers[kNotFinite] == 0) executor_.fp8().end_calibration();  // else nothing is learned of this batch

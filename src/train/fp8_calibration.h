@@ -13,7 +13,7 @@ namespace hlat {
 
 struct Fp8Calibrated {
   int64_t passes = 0;
-  double saturated = 0;  // values of the last pass, which was one too few where these are not 0
+  bool saturated = false;  // values of the last pass were, which was one too few
 };
 
 class Fp8Calibration {

@@ -332,7 +332,7 @@ class Trainer {
 
   void tell_calibrated(const Fp8Calibrated& c) {
     std::string words = fmt::format("FP8: scales measured on the first batch in {} passes", c.passes);
-    if (c.saturated > 0) words += fmt::format("; {:.0f} values of the last one still saturated", c.saturated);
+    if (c.saturated) words += "; values of the last one still saturated";
     if (setup_.folder != nullptr) setup_.folder->log().info("{}", words);
     if (setup_.progress != nullptr) setup_.progress->say(words);
   }

@@ -98,6 +98,21 @@ TEST(Shrunk, KeepsTheShapesOfFp8) {
   }
 }
 
+TEST(Shrunk, AMicroBatchThatIsChosenIsOneThatFp8Takes) {
+  for (const bool small : {true, false}) {
+    Config c = small ? Config() : large(1, 1, 2);
+    c.parallel.dp = 2;
+    c.train.precision = PrecisionKind::fp8;
+    c.train.seq_len = small ? 12 : 1000, c.train.micro_batch = 0, c.train.global_batch = 16;
+    ASSERT_TRUE(validate(c).empty()) << validate(c)[0].message;
+    const Config s = shrunk(c);
+    EXPECT_EQ(is_small(c), small);
+    EXPECT_GT(s.train.micro_batch, 1);
+    EXPECT_EQ(s.train.micro_batch * s.train.seq_len % 16, 0);
+    EXPECT_TRUE(validate(s).empty()) << validate(s)[0].message;
+  }
+}
+
 // An error of attention from the second tile on, or of the kernels of one size of a head, can show.
 TEST(Shrunk, HasMoreThanTwoTilesOfAttentionAndTheHeadsOfTheRun) {
   for (const bool gpu : {false, true}) {

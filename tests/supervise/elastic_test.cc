@@ -50,6 +50,16 @@ TEST(Elastic, TensorGroupsCrossHostsWhereLaunchRanksAsksForIt) {
   EXPECT_EQ(less.words, "2 of 4 ranks: dp 1; idle: 1 slot on a");
 }
 
+// A replica's share of the batch must be rows enough for FP8.
+TEST(Elastic, Fp8WithAChosenMicroBatchTakesFewerReplicas) {
+  Config c = config_of(1, 1, 8, 0);
+  c.train.seq_len = 8, c.train.precision = PrecisionKind::fp8;
+  const Hosts eight = {{"a", 8}};
+  EXPECT_EQ(choose_mesh(c, eight, eight).dp, 4);
+  c.train.seq_len = 16;
+  EXPECT_EQ(choose_mesh(c, eight, eight).dp, 8);
+}
+
 TEST(Elastic, FewerReplicasThanWorkAreNotPossible) {
   const Config c = config_of(1, 1, 12);
   EXPECT_EQ(choose_mesh(c, kTwo, {{"a", 2}}, 2).dp, 2);
