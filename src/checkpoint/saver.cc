@@ -85,7 +85,9 @@ Saver::Saver(const ParamStore& params, Device& device, int shard, int shards, st
 Saver::~Saver() = default;
 
 size_t Saver::state_bytes(const ParamStore& params, int shard, int shards) {
-  return RankState(params, shard, shards, CheckpointContent::training).source_bytes;
+  size_t bytes = 0;
+  for (const StatePiece& run : state_pieces(params, shard, shards, Rows::counted)) bytes += run.tensor.bytes();
+  return bytes;
 }
 
 bool Saver::busy() const { return impl_->busy(); }

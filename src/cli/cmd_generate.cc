@@ -174,7 +174,7 @@ void add_prompt_options(CLI::App& command, GenerateArgs& args) {
   CLI::Option* file = command.add_option("--prompt-file", args.prompt_file, "a file with the text to go on from; -: standard input");
   CLI::Option* batch = command.add_option("--batch", args.batch, "a file with a JSON object for each prompt on a line of its own");
   CLI::Option* out = command.add_option("--out", args.output.file, "a new file for the texts of --batch; default: standard output");
-  CLI::Option* go_on = command.add_flag("--continue", args.output.goes_on, "go on behind the texts that --out has");
+  CLI::Option* go_on = command.add_flag("--continue", args.output.goes_on, "continue after the texts that --out has");
   CLI::Option* json = command.add_flag("--json", args.output.json, "print one JSON object when the text is complete");
   prompt->type_name("TEXT")->excludes(file)->excludes(batch);
   file->type_name("FILE")->excludes(batch);

@@ -18,6 +18,7 @@
 #include "report/report_data.h"
 #include "report/runs_table.h"
 #include "report/serve.h"
+#include "report/settings.h"
 #include "report/text_plot.h"
 
 namespace hlat {
@@ -62,7 +63,7 @@ void serve_report(const std::vector<std::string>& runs, int port) {
 void tell_left_out(const std::vector<fs::path>& folders, const std::vector<ReportRun>& runs) {
   for (const fs::path& folder : folders)
     if (std::none_of(runs.begin(), runs.end(), [&](const ReportRun& run) { return run.overview.folder == folder; }))
-      print_err(fmt::format("hlat report: {} has no metrics yet and is left out\n", folder.string()));
+      print_err(fmt::format("hlat report: {}; it is left out\n", why_empty(folder, read_curves(folder / "metrics.jsonl"))));
   for (const ReportRun& run : runs)
     if (run.steps.damaged > 0)
       print_err(fmt::format("hlat report: {} damaged line{} left out of {}\n", run.steps.damaged, run.steps.damaged == 1 ? " is" : "s are",
@@ -80,8 +81,7 @@ void run_report(ReportArgs args) {
   const bool serves = args.serve_option->count() > 0;
   const int port = serves ? serve_port(args) : 0;
   if (args.runs.empty()) throw UsageError("hlat report needs a run folder: hlat report runs/default --out report.html");
-  if (args.out.empty() && !serves && !args.text && !args.json)
-    throw UsageError("hlat report needs one of --out FILE, --serve [PORT], --text, --json");
+  if (args.out.empty() && !serves && !args.json) args.text = true;
   if (serves && (!args.out.empty() || args.text || args.json))
     throw UsageError("--serve goes alone: it has no use for --out, --text and --json");
   if (args.text && args.json) throw UsageError("--text and --json: one of them");
@@ -95,7 +95,7 @@ void run_report(ReportArgs args) {
   if (args.json) {
     ReportJson rows = ReportJson::array();
     for (const ReportRun& run : runs) rows.push_back(row_json(row_of(run)));
-    print_out(json_text(ReportJson{{"runs", std::move(rows)}}, 2) + "\n");
+    print_out(json_text(ReportJson{{"runs", std::move(rows)}, {"settings", settings_json(runs)}}, 2) + "\n");
   }
   if (!args.text && !args.json) print_out(fmt::format("{} shows {} run{}\n", args.out, runs.size(), runs.size() == 1 ? "" : "s"));
 }
@@ -113,7 +113,7 @@ void add_report_command(CLI::App& app) {
                            ->expected(0, 1)
                            ->allow_extra_args(false)
                            ->type_name("[PORT]");
-  command->add_flag("--text", args->text, "draw the curves in the terminal");
+  command->add_flag("--text", args->text, "draw the curves in the terminal, as without any of these options");
   command->add_flag("--json", args->json, "print the table as one JSON object");
   show_example(*command, "hlat report runs/a runs/b --out report.html");
   command->callback([args] { run_report(*args); });

@@ -34,7 +34,7 @@ void check_output(const GenerateOutput& output) {
   const std::string& file = output.file;
   if (std::filesystem::exists(file)) {
     if (output.goes_on) return;
-    fail<UsageError>("--out {}: it is there already; give another name, or --continue to go on behind its answers", file);
+    fail<UsageError>("--out {}: it is there already; give another name, or --continue to add to its answers", file);
   }
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) fail_storage(errno, "--out: cannot write to the folder of " + file);

@@ -83,8 +83,9 @@ RunEnd tell_finished(const Config& config, const StartPoint& from, bool leads) {
     fail<UsageError>("checkpoint.resume_from = {} is a checkpoint of step {}, and train.steps is {}: give more train.steps",
                      config.checkpoint.resume_from, from.step(), config.train.steps);
   if (leads)
-    print_err(fmt::format("step {} of {} is done (run folder {}): give more train.steps to go on, or --fresh to start anew\n", from.step(),
-                          config.train.steps, config.run.dir));
+    print_err(fmt::format("step {} of {} is done (run folder {}): to continue give more train.steps{}, or --fresh to start anew\n",
+                          from.step(), config.train.steps, config.run.dir,
+                          config.optim.schedule_steps > 0 ? "" : ", and with them optim.schedule_steps"));
   return {};
 }
 

@@ -17,8 +17,6 @@ struct Row {
   std::string_view theirs;
 };
 
-constexpr std::string_view kNoCheckpoints = "!this version saves and loads no checkpoints";
-
 constexpr std::array kModel = {
     Row{"model.preset", " model_name model_name_or_path model_type model_config architecture config_name "},
     Row{"model.layers", " num_layers num_hidden_layers n_layer n_layers nlayers depth "},
@@ -69,21 +67,23 @@ constexpr std::array kOptim = {
     Row{"optim.weight_decay", " wd "},
     Row{"optim.decay_norms", " do_layer_norm_weight_decay "},
     Row{"optim.clip", " grad_clip clip_grad clip_grad_norm max_grad_norm max_norm gradient_clip_val gradient_clipping "},
-    Row{"!AdamW is the only optimizer", " optimizer_type optimizer_name "},
+    Row{"!AdamW is the only optimizer", " optimizer_type optimizer_name optim_type "},
 };
 
 constexpr std::array kParallel = {
     Row{"parallel.tp",
-        " tensor_model_parallel_size tensor_parallel_size tensor_parallel_degree tensor_parallel tp_size model_parallel_size "},
-    Row{"parallel.pp", " pipeline_model_parallel_size pipeline_parallel_size pipeline_parallel_degree pipeline_parallel pp_size "},
+        " tensor_model_parallel_size tensor_parallel_size tensor_parallel_degree tensor_parallel tp_size tp_degree model_parallel_size "},
+    Row{"parallel.pp",
+        " pipeline_model_parallel_size pipeline_parallel_size pipeline_parallel_degree pipeline_parallel pp_size pp_degree "},
     Row{"parallel.dp", " data_parallel_size data_parallel data_parallel_replicate_degree dp_size "},
     Row{"!ranks are started by mpirun -n or srun -n, and parallel.dp=auto uses them",
         " num_gpus n_gpus gpus ngpus devices num_nodes nnodes nproc_per_node world_size "},
-    Row{"parallel.sequence", " sequence_parallel "},
+    Row{"parallel.sequence", " sequence_parallel sp sp_size "},
     Row{"!there is no context parallelism; parallel.sequence splits the tokens over parallel.tp",
-        " context_parallel_size context_parallel_degree context_parallel cp_size "},
+        " context_parallel_size context_parallel_degree context_parallel cp cp_size "},
+    Row{"!there are no experts", " ep ep_size expert_parallel expert_parallel_size expert_model_parallel_size num_experts "},
     Row{"parallel.zero1", " zero_stage zero_optimization use_zero_1 use_distributed_optimizer distributed_optimizer "},
-    Row{"parallel.chunks", " virtual_pipeline_model_parallel_size virtual_pipeline_parallel_size "},
+    Row{"parallel.chunks", " virtual_pipeline_model_parallel_size virtual_pipeline_parallel_size vpp vpp_size "},
     Row{"parallel.cuts", " pipeline_cuts "},
     Row{"parallel.bucket_mb", " bucket_cap_mb bucket_size_collectives reduce_bucket_size "},
     Row{"parallel.timeout_s", " ddp_timeout distributed_timeout distributed_timeout_minutes "},
@@ -108,13 +108,19 @@ constexpr std::array kData = {
 
 constexpr std::array kRest = {
     Row{"run.dir", " output_dir out_dir run_dir save_dir log_dir logging_dir exp_dir explicit_log_dir dirpath "},
-    Row{"run.tensorboard", " report_to use_tensorboard tensorboard_dir create_tensorboard_logger wandb_log "},
+    Row{"run.tensorboard", " report_to use_tensorboard tensorboard_dir create_tensorboard_logger "},
+    Row{"!the run folder has metrics.jsonl and TensorBoard's files (run.tensorboard); nothing is sent elsewhere",
+        " wandb wandb_log wandb_project use_wandb enable_wandb mlflow comet "},
     Row{"run.seed", " random_seed manual_seed "},
     Row{"!every step is recorded in metrics.jsonl of the run folder", " logging_steps log_interval log_every log_every_n_steps "},
-    Row{kNoCheckpoints,
-        " save_steps save_interval save_every checkpoint_interval checkpoint_dir every_n_train_steps always_save_checkpoint init_from "
-        "resume"
-        " resume_from_checkpoint resume_if_exists load save "},
+    Row{"checkpoint.every, in steps",
+        " save_steps save_interval save_every save_freq checkpoint_interval checkpoint_every every_n_train_steps "},
+    Row{"checkpoint.keep", " save_total_limit save_top_k keep_latest_k "},
+    Row{"checkpoint.dir", " checkpoint_dir checkpoint_folder ckpt_dir ckpt_path save "},
+    Row{"!the command that started a run resumes it; checkpoint.resume_from=STEP goes back to an earlier checkpoint",
+        " resume resume_from_checkpoint resume_if_exists auto_resume load_step ckpt_step "},
+    Row{"!checkpoint.init_from starts a new run with the weights of a checkpoint, checkpoint.resume_from continues one",
+        " load load_path load_dir init_from pretrained_checkpoint initial_load_path "},
     Row{"device.backend", " accelerator platform use_cpu no_cuda "},
     Row{"device.threads", " num_threads omp_num_threads "},
     Row{"device.graphs", " cuda_graph cuda_graphs use_cuda_graphs enable_cuda_graph "},

@@ -45,7 +45,7 @@ bool has_text(const fs::path& file, std::string_view text) {
 
 // What a run that goes on behind `step` says about the metrics it found.
 std::vector<std::string> describe(const MetricsCut& cut, int64_t step, const fs::path& previous) {
-  std::vector<std::string> lines = {fmt::format("the run goes on behind step {}", step)};
+  std::vector<std::string> lines = {fmt::format("the run continues after step {}", step)};
   if (cut.first_cut)
     lines.push_back(fmt::format("metrics of steps {} to {} were moved to {}: these steps are done again", *cut.first_cut, *cut.last_cut,
                                 previous.string()));

@@ -112,7 +112,7 @@ std::string words_of(const RunEvent& e) {
   const std::string& which = e.rule.empty() ? e.cause : e.rule;
   std::string text = e.kind + (which.empty() ? "" : ": " + which);
   const bool begins = e.kind == "attempt" || e.kind == "ready" || e.kind == "restart";
-  if (e.step > 0) text += fmt::format(" {} step {}", begins ? "behind" : "at", e.step);
+  if (e.step > 0) text += fmt::format(" {} step {}", begins ? "after" : "at", e.step);
   if (e.by == "launch" && e.rank >= 0 && (e.kind == "fault" || e.kind == "straggler"))
     text += fmt::format(", rank {} on {}", e.rank, e.host);
   if (e.exit_code && e.kind != "check") text += fmt::format(", exit code {}", *e.exit_code);

@@ -8,6 +8,7 @@
 
 #include "record/events.h"
 #include "report/runs_table.h"
+#include "report/settings.h"
 #include "report/source_shares.h"
 
 namespace hlat {
@@ -196,7 +197,11 @@ DataJson report_data(const std::vector<ReportRun>& runs, const ReportFacts& fact
   const size_t points = std::clamp<size_t>(12000 / count, 120, 1500), stretches = std::clamp<size_t>(1200 / count, 40, 240);
   DataJson list = DataJson::array();
   for (const ReportRun& run : runs) list.push_back(run_data(run, points, stretches));
-  return {{"version", facts.version}, {"made_at", utc_text(facts.made_at)}, {"refresh_s", facts.refresh_s}, {"runs", std::move(list)}};
+  return {{"version", facts.version},
+          {"made_at", utc_text(facts.made_at)},
+          {"refresh_s", facts.refresh_s},
+          {"settings", settings_json(runs)},
+          {"runs", std::move(list)}};
 }
 
 }  // namespace hlat

@@ -30,10 +30,15 @@ MixturePart shares_of(int64_t from_step, const Weights& weights) {
   return part;
 }
 
-// A config of another version may be refused: then nothing is known of the mixture.
-std::vector<MixturePart> mixture_in(const fs::path& config_file) try {
-  if (!fs::exists(config_file)) return {};
-  const Config config = load_config(config_file.string()).config;
+// A config of another version may be refused.
+std::optional<Config> config_in(const fs::path& file) try {
+  if (!fs::exists(file)) return {};
+  return load_config(file.string()).config;
+} catch (const Error&) {
+  return {};
+}
+
+std::vector<MixturePart> mixture_of(const Config& config) {
   Weights first;
   for (const SourceConfig& source : config.data.sources) first[source.id()] = source.weight;
   if (first.empty()) first["embedded"] = 1;
@@ -44,8 +49,6 @@ std::vector<MixturePart> mixture_in(const fs::path& config_file) try {
     out.push_back(shares_of(step, stage.weights));
   }
   return out;
-} catch (const Error&) {
-  return {};
 }
 
 ReportRun read_report_run(const fs::path& folder) {
@@ -55,9 +58,11 @@ ReportRun read_report_run(const fs::path& folder) {
                 .evaluations = read_curves(folder / "eval.jsonl"),
                 .clock = {},
                 .notes = {},
-                .mixture = mixture_in(folder / "config.yaml"),
+                .config = config_in(folder / "config.yaml"),
+                .mixture = {},
                 .plan = object_in(folder / "plan.json"),
                 .ledger = object_in(folder / "ledger.json")};
+  if (run.config) run.mixture = mixture_of(*run.config);
   run.clock = step_clock(run.steps, run.overview.run, run.overview.recorded_at);
   run.notes = read_notes(folder, run.overview.run.begin);
   return run;
@@ -90,6 +95,12 @@ std::vector<fs::path> report_folders(const std::vector<std::string>& given) {
   return out;
 }
 
+std::string why_empty(const fs::path& folder, const RunCurves& steps) {
+  if (steps.damaged == 0) return fmt::format("{} has no metrics yet: no step is recorded in its metrics.jsonl", folder.string());
+  return fmt::format("{}: none of the {} line{} can be read", (folder / "metrics.jsonl").string(), steps.damaged,
+                     steps.damaged == 1 ? "" : "s");
+}
+
 std::vector<ReportRun> read_report_runs(const std::vector<fs::path>& folders, bool may_be_empty) {
   std::vector<ReportRun> runs;
   const std::vector<std::string> names = short_names(folders);
@@ -101,10 +112,8 @@ std::vector<ReportRun> read_report_runs(const std::vector<fs::path>& folders, bo
   if (may_be_empty) return runs;
   if (std::all_of(runs.begin(), runs.end(), is_empty)) {
     std::vector<std::string> all;
-    for (const fs::path& folder : folders) all.push_back(folder.string());
-    fail<UsageError>("{} {}", fmt::join(all, ", "),
-                     all.size() == 1 ? "has no metrics yet: no step is recorded in its metrics.jsonl"
-                                     : "have no metrics yet: no step is recorded in their metrics.jsonl");
+    for (const ReportRun& run : runs) all.push_back(why_empty(run.overview.folder, run.steps));
+    fail<UsageError>("{}", fmt::join(all, "\n"));
   }
   std::erase_if(runs, is_empty);
   return runs;

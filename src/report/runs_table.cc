@@ -20,8 +20,6 @@ RowJson known(double value) { return std::isfinite(value) ? RowJson(value) : Row
 
 std::string shown(double value, const char* format) { return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : ""; }
 
-using RowCells = std::vector<std::vector<std::string>>;
-
 bool fits(const std::string& table, int width) {
   size_t longest = 0;
   for (size_t begin = 0; begin < table.size();) {
@@ -33,8 +31,8 @@ bool fits(const std::string& table, int width) {
 }
 
 // The runs [first, end) as columns.
-std::string turned(const RowCells& cells, size_t first, size_t end) {
-  RowCells out;
+std::string turned(const TableCells& cells, size_t first, size_t end) {
+  TableCells out;
   for (size_t c = 0; c < cells[0].size(); ++c) {
     out.push_back({cells[0][c]});
     for (size_t r = first; r < end; ++r) out.back().push_back(cells[r][c]);
@@ -43,7 +41,7 @@ std::string turned(const RowCells& cells, size_t first, size_t end) {
 }
 
 // As many runs beside each other as there is room for, one at least.
-std::string turned_blocks(const RowCells& cells, int width) {
+std::string turned_blocks(const TableCells& cells, int width) {
   std::string text;
   for (size_t first = 1, end = 1; first < cells.size(); first = end) {
     for (end = first + 1; end < cells.size() && fits(turned(cells, first, end + 1), width);) ++end;
@@ -53,6 +51,11 @@ std::string turned_blocks(const RowCells& cells, int width) {
 }
 
 }  // namespace
+
+std::string table_within(const TableCells& cells, std::string_view alignment, int width) {
+  const std::string text = table_text(cells, alignment);
+  return fits(text, width) ? text : turned_blocks(cells, width);
+}
 
 RunRow row_of(const ReportRun& run) {
   constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
@@ -95,7 +98,7 @@ RowJson row_json(const RunRow& row) {
 }
 
 std::string rows_text(const std::vector<RunRow>& rows, int width) {
-  RowCells cells = {
+  TableCells cells = {
       {"run", "state", "step", "tokens", "loss", "smooth", "val loss", "tokens/s", "MFU", "goodput", "restarts", "spikes", "alarms"}};
   const auto percent = [](double share) { return shown(100 * share, "{:.1f}%"); };
   for (const RunRow& r : rows)
@@ -103,8 +106,7 @@ std::string rows_text(const std::vector<RunRow>& rows, int width) {
                      format_count(static_cast<double>(r.tokens)), shown(r.loss, "{:.4f}"), shown(r.smooth_loss, "{:.4f}"),
                      shown(r.val_loss, "{:.4f}"), std::isfinite(r.tokens_per_s) ? format_count(r.tokens_per_s) : "", percent(r.mfu),
                      percent(r.goodput), std::to_string(r.restarts), std::to_string(r.spikes), std::to_string(r.alarms)});
-  const std::string text = table_text(cells, "llrrrrrrrrrrr");
-  return fits(text, width) ? text : turned_blocks(cells, width);
+  return table_within(cells, "llrrrrrrrrrrr", width);
 }
 
 }  // namespace hlat

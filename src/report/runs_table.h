@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/report_run.h"
@@ -20,7 +21,11 @@ struct RunRow {
 // Speeds are medians over the steps; loss is that of the last step, beside the smooth curve's end.
 RunRow row_of(const ReportRun& run);
 nlohmann::ordered_json row_json(const RunRow& row);  // what is not known is null
-// width: columns of the terminal; 0: any. A table that is wider has the runs beside each other, in as many blocks as it takes.
+
+// A row for each run, whose first cell is its name. width: columns of the terminal; 0: any. A table that is wider has the runs beside each
+// other, in as many blocks as it takes.
+using TableCells = std::vector<std::vector<std::string>>;
+std::string table_within(const TableCells& cells, std::string_view alignment, int width);
 std::string rows_text(const std::vector<RunRow>& rows, int width = 0);
 
 }  // namespace hlat

@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "report/runs_table.h"
+#include "report/settings.h"
 
 namespace hlat {
 
@@ -161,7 +162,8 @@ std::string text_report(const std::vector<ReportRun>& runs, const TextStyle& sty
   }
   std::vector<RunRow> rows;
   for (const ReportRun& run : runs) rows.push_back(row_of(run));
-  return text + rows_text(rows, style.width);
+  const std::string settings = settings_text(runs, style.width);
+  return text + rows_text(rows, style.width) + (settings.empty() ? "" : "\nsettings that differ\n" + settings);
 }
 
 bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang) {

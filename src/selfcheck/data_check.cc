@@ -87,6 +87,7 @@ std::vector<std::pair<RowHash, RowHash>> repeated_rows(const std::vector<RowHash
 
 ModelVerdict check_data(const SelfCheckRun& run, CheckModel& model) {
   const Config c = config_of_data(run);
+  if (c.data.sources.empty() && !c.data.embedded) return ModelVerdict::none("the config names no data");
   const std::unique_ptr<Dataset> data = open_data(c, run.world, run.on_host, run.threads);
   const MeshShape shape = mesh_shape(c.parallel);
   const Part whole{.begin = 0, .count = c.train.global_batch}, own = part_of(whole.count, run.coord(run.rank()).dp, shape.dp);

@@ -36,6 +36,11 @@ TEST(ConfigNames, KeysOfOtherProgramsGiveOurs) {
       {"train.learning_rate=1e-3", "here it is optim.lr"},
       {"lr=1e-3", "did you mean optim.lr?"},
       {"max_steps=10", "here it is train.steps"},
+      {"train.save_interval=5", "here it is checkpoint.every, in steps"},
+      {"train.resume_from_checkpoint=x",
+       "the command that started a run resumes it; checkpoint.resume_from=STEP goes back to an earlier checkpoint"},
+      {"parallel.vpp=2", "here it is parallel.chunks"},
+      {"parallel.cp=2", "there is no context parallelism; parallel.sequence splits the tokens over parallel.tp"},
       {"trainer.max_steps=10", "here it is train.steps"},
       {"num_train_epochs=2", "here it is train.epochs"},
       {"model.num_layers=2", "here it is model.layers"},
@@ -79,7 +84,7 @@ TEST(ConfigNames, EveryAnswerNamesKeysThatExist) {
   for (const Field& f : all_fields(any)) keys.insert(f.key());
   const std::string source = test::slurp(test::source_path("src/config/foreign.cc"));
   const std::regex named("Row\\{\"([^\"]*)\"");
-  const std::regex key("(run|model|train|parallel|optim|data|device)\\.[a-z0-9_]+(\\[0\\]\\.[a-z]+)?");
+  const std::regex key("(run|model|train|parallel|optim|data|device|checkpoint)\\.[a-z0-9_]+(\\[0\\]\\.[a-z]+)?");
   int found = 0;
   for (std::sregex_iterator row(source.begin(), source.end(), named), end; row != end; ++row) {
     const std::string answer = (*row)[1];

@@ -29,9 +29,10 @@ TEST(Fp8Shapes, TokensOfAMicroBatch) {
   EXPECT_EQ(problem([](Config& c) { c.train.seq_len = 72; }), "a micro-batch has 72 tokens; FP8 products need a multiple of 16");
   EXPECT_EQ(problem([](Config& c) { c.train.seq_len = 72, c.train.micro_batch = 2; }), "");
   EXPECT_EQ(problem([](Config& c) { c.train.seq_len = 72, c.train.micro_batch = 0; }), "") << "auto: 2, 4 and 8 do";
-  EXPECT_EQ(problem([](Config& c) { c.train.seq_len = 33, c.train.micro_batch = 0; }),
-            "even a micro-batch of all 8 sequences of a replica has 264 tokens; FP8 products need a multiple of 16: fewer replicas or a larger "
-            "batch have more");
+  EXPECT_EQ(
+      problem([](Config& c) { c.train.seq_len = 33, c.train.micro_batch = 0; }),
+      "even a micro-batch of all 8 sequences of a replica has 264 tokens; FP8 products need a multiple of 16: fewer replicas or a larger "
+      "batch have more");
 }
 
 TEST(Fp8Shapes, SharesOfTensorParallelRanks) {

@@ -76,7 +76,6 @@ TEST_F(Report, WrongInputIsToldWithExitCode2) {
       {{"report", dir_->path("nowhere"), "--out", out}, "there is no folder"},
       {{"report", dir_->path("empty"), "--out", out}, "is no run folder"},
       {{"report", dir_->path("young"), "--out", out}, "has no metrics yet"},
-      {{"report", run()}, "needs one of --out"},
       {{"report", "--text"}, "needs a run folder"},
       {{"report", run(), "--out", dir_->path("mine.html")}, "is no report of hlat"},
       {{"report", run(), "--out", dir_->path("no/such/file.html")}, "there is no folder"},
@@ -100,9 +99,15 @@ TEST_F(Report, WhatIsLeftOutIsTold) {
   const RunResult r = run_binary({"report", dir_->path("some"), "--json"});
   EXPECT_EQ(r.exit_code, 0) << r.err;
   EXPECT_EQ(json::parse(r.out)["runs"].size(), 1u);
-  EXPECT_NE(r.err.find("young has no metrics yet and is left out"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("young has no metrics yet: no step is recorded in its metrics.jsonl; it is left out"), std::string::npos) << r.err;
   EXPECT_NE(r.err.find("1 damaged line is left out of"), std::string::npos) << r.err;
+  dir_->write("some/torn/metrics.jsonl", "x{\"step\":1}\n\x01\xff garbage\n");
+  const RunResult none = run_binary({"report", dir_->path("some/torn")});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_NE(none.err.find("some/torn/metrics.jsonl: none of the 2 lines can be read"), std::string::npos) << none.err;
 }
+
+TEST_F(Report, WithoutAnOptionItIsText) { EXPECT_EQ(run_binary({"report", run()}).out, run_binary({"report", run(), "--text"}).out); }
 
 TEST_F(Report, OpensInABrowser) {
   if (!has_plots()) GTEST_SKIP() << "built without uPlot";

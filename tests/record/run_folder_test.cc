@@ -114,7 +114,7 @@ TEST_F(ContinuedFolder, GoesOnWithoutAGapOrARepeatedStepAndLinesPastTheResumedSt
   expect_steps(dir(), counted(1, 9));
   expect_steps(previous(1), {6, 7, 8});
   EXPECT_FALSE(fs::exists(previous(1) / "config.yaml")) << "it is the same";
-  EXPECT_NE(log().find("the run goes on behind step 5"), std::string::npos);
+  EXPECT_NE(log().find("the run continues after step 5"), std::string::npos);
   EXPECT_NE(log().find("metrics of steps 6 to 8 were moved to " + previous(1).string()), std::string::npos) << log();
   // The first attempt's lines are those that were set aside, the second's are those that count.
   std::ifstream old(previous(1) / "metrics.jsonl"), now(dir() / "metrics.jsonl");

@@ -74,7 +74,7 @@ TEST(RunOverview, RunFoldersAreFoundBelowAFolder) {
 TEST(RunOverview, WordsOfEvents) {
   EXPECT_EQ(words_of({.kind = "fault", .by = "launch", .step = 12, .reason = "waits", .rank = 3, .host = "n2", .cause = "hang"}),
             "fault: hang at step 12, rank 3 on n2: waits");
-  EXPECT_EQ(words_of({.kind = "restart", .by = "launch", .step = 20, .rank = -1}), "restart behind step 20");
+  EXPECT_EQ(words_of({.kind = "restart", .by = "launch", .step = 20, .rank = -1}), "restart after step 20");
   EXPECT_EQ(words_of({.kind = "end", .step = 5, .reason = "finished", .exit_code = 0}), "end at step 5, exit code 0: finished");
   EXPECT_EQ(words_of({.kind = "check", .by = "launch", .exit_code = 1, .rank = -1}), "check failed");
   EXPECT_EQ(words_of({.kind = "alarm", .step = 40, .reason = "it grows", .rule = "grad_growth"}),

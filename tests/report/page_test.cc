@@ -16,8 +16,16 @@ namespace hlat {
 namespace {
 
 ReportRun run_of(int64_t steps, const std::string& name) {
-  ReportRun run{
-      .name = name, .overview = {}, .steps = {}, .evaluations = {}, .clock = {}, .notes = {}, .mixture = {}, .plan = {}, .ledger = {}};
+  ReportRun run{.name = name,
+                .overview = {},
+                .steps = {},
+                .evaluations = {},
+                .clock = {},
+                .notes = {},
+                .config = {},
+                .mixture = {},
+                .plan = {},
+                .ledger = {}};
   run.overview.folder = name;
   for (int64_t s = 1; s <= steps; ++s) {
     run.steps.step.push_back(s), run.steps.tokens.push_back(1000 * s), run.clock.push_back(static_cast<double>(s));

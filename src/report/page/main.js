@@ -30,6 +30,7 @@ function tableSection() {
   const fill = () => node.querySelector(".scroll").replaceChildren(runTable(report.runs, fill));
   fill();
   node.dataset.points = report.runs.length;
+  if (report.settings.length > 0) card(grid, "settings that differ", "settings", settingsTable(report));
 }
 
 // Whether lists are open, by their order on the page.

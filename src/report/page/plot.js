@@ -9,7 +9,7 @@ function marksOf(run) {
   const out = [];
   for (const note of run.losses) out.push({ step: note.step, t: note.t, kind: note.kind, words: note.reason });
   for (const alarm of run.alarms) out.push({ step: alarm.step, t: alarm.t, kind: "alarm", words: alarm.rule });
-  run.time.attempts.forEach((a, i) => { if (i > 0 && a.ready != null) out.push({ step: a.from, t: a.ready, kind: "restart", words: "restart behind step " + a.from }); });
+  run.time.attempts.forEach((a, i) => { if (i > 0 && a.ready != null) out.push({ step: a.from, t: a.ready, kind: "restart", words: "restart after step " + a.from }); });
   run.mixture.forEach((part, i) => { if (i > 0 && part.from_step <= lastStep(run)) out.push({ step: part.from_step, kind: "stage", words: "other weights of the data" }); });
   // A step that was done again has two times: that of the event, and that of the step which counts.
   for (const mark of out) mark.x = view.mode === "time" && mark.t != null ? mark.t : place(run, mark.step);

@@ -32,6 +32,12 @@ function runTable(runs, again) {
   return el("table", { class: "sorts" }, el("tr", {}, head), sorted(runs).map((run) => el("tr", {}, RUN_COLUMNS.map((c) => cell(run, c)))));
 }
 
+// What the runs were given differently.
+function settingsTable({ runs, settings }) {
+  const head = el("tr", {}, el("th", {}, "run"), settings.map((s) => el("th", {}, s.key)));
+  return el("table", {}, head, runs.map((run, i) => el("tr", {}, runCell(run), settings.map((s) => el("td", {}, s.values[i])))));
+}
+
 function documentList(note) {
   if (!note.documents.length) return note.document_count ? whole(note.document_count) + " documents" : "";
   const more = note.document_count > note.documents.length ? ` (the first ${note.documents.length})` : "";

@@ -1,0 +1,25 @@
+// The keys in which the runs of a report differ: what their comparison is about.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "report/report_run.h"
+
+namespace hlat {
+
+struct Setting {
+  std::string key;
+  std::vector<std::string> values;  // by run; empty: its config is not known
+};
+
+// In the order of the first config; keys that decide nothing of what a run computes are left out.
+std::vector<Setting> differing_settings(const std::vector<ReportRun>& runs);
+
+nlohmann::ordered_json settings_json(const std::vector<ReportRun>& runs);
+
+// A row for each key, a column for each run, as many beside each other as the width allows; 0: any. Empty: they do not differ.
+std::string settings_text(const std::vector<ReportRun>& runs, int width = 0);
+
+}  // namespace hlat
