@@ -13,6 +13,13 @@
 namespace hlat {
 namespace {
 
+// Errors name the key.
+FoundFiles files_of(size_t source, const char* key, const std::string& pattern) try {
+  return find_files(pattern);
+} catch (const UsageError& e) {
+  throw UsageError(fmt::format("data.sources[{}].{}: {}", source, key, e.what()));
+}
+
 std::vector<Segment> segments_of(const Config& c) {
   const DataConfig& d = c.data;
   const int64_t tokens = c.train.global_batch * c.train.seq_len;
@@ -61,7 +68,7 @@ Dataset::Dataset(const Config& config, int threads, const DatasetFacts* verified
       seq_len_(config.train.seq_len) {
   const DataConfig& d = config.data;
   if (!d.sources.empty()) {
-    loaded_ = load_tokenizer(d.tokenizer);
+    loaded_ = load_tokenizer_of(d);
     tokenizer_ = loaded_.get();
     choose_special(d);
     open_files(d, threads, verified);
@@ -98,8 +105,8 @@ void Dataset::open_files(const DataConfig& d, int threads, const DatasetFacts* v
   std::vector<FoundFiles> train, validation(d.sources.size());
   std::set<uint64_t> only_validated;
   for (size_t i = 0; i < d.sources.size(); ++i) {
-    train.push_back(find_files(d.sources[i].path));
-    if (!d.sources[i].validation.empty()) validation[i] = find_files(d.sources[i].validation);
+    train.push_back(files_of(i, "path", d.sources[i].path));
+    if (!d.sources[i].validation.empty()) validation[i] = files_of(i, "validation", d.sources[i].validation);
     for (const FoundFile& f : validation[i].files) only_validated.insert(f.stamp.inode);
   }
   for (size_t i = 0; i < d.sources.size(); ++i) {

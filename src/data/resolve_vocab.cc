@@ -9,7 +9,7 @@ namespace hlat {
 namespace {
 
 int64_t tokens_of(const DataConfig& data) {
-  if (!data.sources.empty()) return load_tokenizer(data.tokenizer)->vocab_size();
+  if (!data.sources.empty()) return load_tokenizer_of(data)->vocab_size();
   if (!data.embedded)
     throw UsageError("model.vocab = auto: no data is named whose tokenizer would tell; name data.sources, or give a number");
   return EmbeddedCorpus(data.seed).tokenizer().vocab_size();

@@ -14,7 +14,9 @@ void same(const char* what, const T& now, const T& then) {
 
 void check_identity(const DataIdentity& now, const DataIdentity& then) {
   if (now.tokenizer != then.tokenizer)
-    fail<UsageError>("the saved data position was made with another tokenizer than data.tokenizer is now");
+    fail<UsageError>(
+        "the saved data position was made with another tokenizer than data.tokenizer is now: name that one, or start a new run with "
+        "checkpoint.init_from");
   same("data.seed", now.seed, then.seed);
   same("data.validation", now.validation, then.validation);
   same("train.global_batch", now.lanes, then.lanes);

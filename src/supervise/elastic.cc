@@ -30,6 +30,18 @@ bool allows_replicas(Config config, int64_t dp) {
   return std::ranges::none_of(wrong, [](const Violation& v) { return std::ranges::count(v.keys, "parallel.dp") > 0; });
 }
 
+// Why largest_dp passes over so many replicas.
+std::string why_not(const Config& c, int64_t dp) {
+  const int64_t micro_batch = std::max<int64_t>(1, c.train.micro_batch);
+  if (c.train.global_batch % (micro_batch * dp) != 0)
+    return fmt::format("dp x train.micro_batch ({}) must divide train.global_batch ({})", micro_batch, c.train.global_batch);
+  Config asked = c;
+  asked.parallel.dp = dp;
+  for (const Violation& v : validate(asked))
+    if (std::ranges::count(v.keys, "parallel.dp") > 0) return v.message;
+  return "its groups do not fit the hosts";
+}
+
 // The largest number of replicas that so many slots allow, and at most `limit`; 0: none. Fixed in the config: that or 0.
 int64_t largest_dp(const Config& c, int64_t slots, int64_t limit) {
   const int64_t fit = slots / (c.parallel.tp * c.parallel.pp);
@@ -121,7 +133,8 @@ int64_t wanted_dp(const Config& c, const std::vector<Host>& first) {
   if (dp > 0 && (c.launch.ranks == 0 || dp == limit)) return dp;
   const int64_t slots = total_slots(first);
   if (dp > 0 && slots >= c.launch.ranks)
-    fail<UsageError>("launch.ranks ({}) is dp {}, which the config does not allow: the next below is dp {}", c.launch.ranks, limit, dp);
+    fail<UsageError>("launch.ranks ({}) is dp {}, which the config does not allow: {}; the next below is dp {}", c.launch.ranks, limit,
+                     why_not(c, limit), dp);
   const int64_t needed = std::max(c.launch.ranks, group * std::max<int64_t>(1, p.dp));
   fail<UsageError>("{} ranks are needed (tp {} x pp {}{}), but {} {}", needed, p.tp, p.pp, p.dp > 0 ? fmt::format(" x dp {}", p.dp) : "",
                    counted(static_cast<int64_t>(first.size()), "host"),

@@ -157,7 +157,10 @@ TEST(Elastic, NeverEnough) {
   EXPECT_EQ(message(c), "launch.ranks (2) must be 4 (2 tp x 1 pp x 2 dp)");
   c = config_of(1, 1, 8);
   c.launch.ranks = 3;
-  EXPECT_EQ(message(c), "launch.ranks (3) is dp 3, which the config does not allow: the next below is dp 2");
+  EXPECT_EQ(
+      message(c),
+      "launch.ranks (3) is dp 3, which the config does not allow: dp x train.micro_batch (1) must divide train.global_batch (8); the next "
+      "below is dp 2");
   c.launch.ranks = 8;
   EXPECT_EQ(message(c), "8 ranks are needed (tp 1 x pp 1), but 2 hosts have 4 slots");
 }

@@ -102,4 +102,10 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
   }
 }
 
+std::unique_ptr<Tokenizer> load_tokenizer_of(const DataConfig& data) try {
+  return load_tokenizer(data.tokenizer);
+} catch (const UsageError& e) {
+  throw UsageError(fmt::format("data.tokenizer = {}", e.what()));
+}
+
 }  // namespace hlat

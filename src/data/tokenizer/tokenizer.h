@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/config.h"
+
 namespace hlat {
 
 class Encoder {
@@ -48,5 +50,6 @@ class Tokenizer {
 // A tokenizer_config.json in the same folder names the begin and end tokens that the file leaves open. An Error names what the
 // file asks for that is not supported; nothing is ignored silently.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
+std::unique_ptr<Tokenizer> load_tokenizer_of(const DataConfig& data);  // the same of data.tokenizer, which its errors name
 
 }  // namespace hlat
