@@ -41,7 +41,7 @@ inline constexpr double kMaxTokens = 4611686018427387904.0;  // 2^62
 template <class Visit>
 void fields(Visit& v, RunConfig& c) {
   v("dir", c.dir, "the run folder; a relative path begins in the folder where hlat is started, as all paths do", Limits{});
-  v("seed", c.seed, "initial weights, rounding noise and data order follow from it", Limits{});
+  v("seed", c.seed, "initial weights and rounding noise follow from it; the order of documents from data.seed", Limits{});
   v("tensorboard", c.tensorboard, "write TensorBoard event files next to metrics.jsonl", Limits{});
   v("sample_lines", c.sample_lines, "texts generated when training ends", range(0, 1000));
   v("lease_s", c.lease_s, "seconds of silence after which another process may take over the run folder", range(1, 86400));

@@ -120,7 +120,7 @@ constexpr std::array kRest = {
     Row{"!the command that started a run resumes it; checkpoint.resume_from=STEP goes back to an earlier checkpoint",
         " resume resume_from_checkpoint resume_if_exists auto_resume load_step ckpt_step "},
     Row{"!checkpoint.init_from starts a new run with the weights of a checkpoint, checkpoint.resume_from continues one",
-        " load load_path load_dir init_from pretrained_checkpoint initial_load_path "},
+        " load load_path load_dir init_from pretrained_checkpoint initial_load_path finetune no_load_optim "},
     Row{"device.backend", " accelerator platform use_cpu no_cuda "},
     Row{"device.threads", " num_threads omp_num_threads "},
     Row{"device.graphs", " cuda_graph cuda_graphs use_cuda_graphs enable_cuda_graph "},
