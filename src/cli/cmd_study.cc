@@ -75,9 +75,29 @@ void list_study(const Study& study, const std::vector<PlannedRun>& runs, bool js
     print_out(table_text(rows, "llrrl"));
 }
 
+// A table in which no run has a place would take that of the results which the folder has.
+void refuse_runs_of_another_config(const StudyResults& whole) {
+  const RunStanding* other = nullptr;
+  size_t count = 0;
+  for (const RunFigures& run : whole.runs) {
+    if (run.standing.standing == Standing::waiting || run.standing.standing == Standing::taken ||
+        run.standing.standing == Standing::unreadable)
+      continue;
+    if (run.standing.changes.empty()) return;
+    if (other == nullptr) other = &run.standing;
+    ++count;
+  }
+  if (other != nullptr)
+    fail<UsageError>("--table: {} has {}, but with another config than asked for ({}), so nothing was written; give the study and the keys "
+                     "that {} started with",
+                     whole.study, count == 1 ? "one run" : fmt::format("{} runs", count), other->changes.front().str(),
+                     count == 1 ? "it was" : "they were");
+}
+
 // The files have all runs; printed are those that were asked for.
 void tell_results(const StudyArgs& args, const Study& study, const std::vector<PlannedRun>& all, const std::vector<PlannedRun>& shown) {
   const StudyResults whole = read_results(study, all);
+  if (args.table) refuse_runs_of_another_config(whole);
   const StudyResults results = results_of(study, whole, shown);
   print_out(args.json ? json_text(results_json(results), 2) + "\n" : results_table(results, study.collect));
   for (const RunFigures& run : results.runs) {

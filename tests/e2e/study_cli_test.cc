@@ -262,8 +262,19 @@ TEST_F(StudyCli, TheReportLeavesOutWhatTheTableLeavesOut) {
   const std::string page = slurp(dir_.path("o/report.html"));
   EXPECT_NE(page.find("bf16_sr+seed=1"), std::string::npos);
   EXPECT_EQ(page.find("fp32+seed=1"), std::string::npos);
+}
+
+TEST_F(StudyCli, ATableOfRunsOfAnotherConfigAloneIsRefusedAndWritesNothing) {
+  ASSERT_EQ(run_binary(args("o", {"--only", "seed=1"})).exit_code, 0);
+  const std::vector<std::string> files = {"results.json", "results.md", "loss.svg", "grad_norm.svg"};
+  std::vector<std::string> before;
+  for (const std::string& file : files) before.push_back(slurp(dir_.path("o/" + file)));
   const RunResult other = run_binary(args("o", {"--table", "--set", "optim.beta2=0.9"}));
-  EXPECT_NE(other.err.find("report.html is left out: no run has a step yet"), std::string::npos) << other.err;
+  EXPECT_EQ(other.exit_code, 2) << other.err;
+  EXPECT_NE(other.err.find("--table: nano has 2 runs, but with another config than asked for (optim.beta2 0.95 -> 0.9)"), std::string::npos)
+      << other.err;
+  EXPECT_EQ(other.out, "");
+  for (size_t i = 0; i < files.size(); ++i) EXPECT_EQ(slurp(dir_.path("o/" + files[i])), before[i]) << files[i];
 }
 
 TEST_F(StudyCli, AMissingMpirunIsNamed) {
