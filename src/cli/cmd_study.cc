@@ -88,10 +88,11 @@ void refuse_runs_of_another_config(const StudyResults& whole) {
     ++count;
   }
   if (other != nullptr)
-    fail<UsageError>("--table: {} has {}, but with another config than asked for ({}), so nothing was written; give the study and the keys "
-                     "that {} started with",
-                     whole.study, count == 1 ? "one run" : fmt::format("{} runs", count), other->changes.front().str(),
-                     count == 1 ? "it was" : "they were");
+    fail<UsageError>(
+        "--table: {} has {}, but with another config than asked for ({}), so nothing was written; give the study and the keys "
+        "that {} started with",
+        whole.study, count == 1 ? "one run" : fmt::format("{} runs", count), other->changes.front().str(),
+        count == 1 ? "it was" : "they were");
 }
 
 // The files have all runs; printed are those that were asked for.
@@ -174,7 +175,7 @@ void run_study_command(StudyArgs args) {
   tell_results(args, study, all, all);
   print_err(fmt::format("hlat study: {}\n", end.words()));
   if (end.signal != 0) throw CLI::RuntimeError(exit_code_of_signal(end.signal, true));
-  if (end.failed > 0) throw CLI::RuntimeError(kFault);
+  if (end.failed > 0) throw CLI::RuntimeError(end.refused == end.failed ? kUsage : kFault);
 }
 
 }  // namespace

@@ -142,6 +142,7 @@ class StudyRunner {
     } else if (found.is_result()) {
       count(found);
     } else if (found.of_another_run() && !options_.fresh) {
+      ++end_.refused;
       fail_run(next, " cannot be started any more: " + found.contradiction());
     } else {
       return true;
@@ -167,6 +168,7 @@ class StudyRunner {
                            run.ranks > 1 ? fmt::format(" on {} ranks", run.ranks) : ""));
   } catch (const Error& e) {
     ++end_.failed;
+    if (dynamic_cast<const UsageError*>(&e) != nullptr) ++end_.refused;
     world_.say(fmt::format("{} cannot be started: {}", run.run.name, e.what()));
   }
 
@@ -224,10 +226,11 @@ class StudyRunner {
       ++end_.left;
       world_.say(fmt::format("{} ended, step {} is recorded; the same command resumes it", name, found.step));
     } else {
+      const int code = live.exit_code ? *live.exit_code : live.process->status();
       ++end_.failed;
-      world_.say(fmt::format("{} failed with exit code {} after {}; the last lines of {}/{}:\n{}", name,
-                             live.exit_code ? *live.exit_code : live.process->status(), took, live.plan->config.run.dir, kRunOutput,
-                             last_lines(live.folder() / kRunOutput, 12)));
+      if (code == kRefused) ++end_.refused;
+      world_.say(fmt::format("{} failed with exit code {} after {}; the last lines of {}/{}:\n{}", name, code, took,
+                             live.plan->config.run.dir, kRunOutput, last_lines(live.folder() / kRunOutput, 12)));
     }
   }
 

@@ -144,6 +144,15 @@ TEST_F(StudyRunning, NumbersThatWentWrongAreAResultAndOtherFailuresAreTold) {
   EXPECT_EQ(started, Names{"bad"}) << "what failed is tried again";
 }
 
+TEST_F(StudyRunning, FailuresOnBadInputAreCountedApart) {
+  codes = {{"bad", 2}, {"fault", 4}};
+  refused = {"odd"};
+  codes["odd"] = 2;
+  const StudyEnd end = run({plan("bad"), plan("fault"), plan("good"), plan("odd")});
+  EXPECT_EQ(end.failed, 3u) << said;
+  EXPECT_EQ(end.refused, 2u) << said;
+}
+
 TEST_F(StudyRunning, ARunThatCannotBeStartedLeavesTheOthersAlone) {
   broken["b"] = "cannot create the run folder b: No space left on device";
   const StudyEnd end = run({plan("a"), plan("b"), plan("c")}, {.at_once = 2});
