@@ -54,24 +54,23 @@ std::string alarm_words(const RowResult& row) {
 }
 
 struct TableColumn {
-  std::string key, title, meaning;
+  std::string key, meaning;
   std::function<std::string(const RowResult&)> cell;
 };
 
 std::vector<TableColumn> table_columns(const StudyResults& results, const std::vector<std::string>& collect) {
   std::vector<TableColumn> all;
   for (const StudyColumn& c : study_columns()) {
-    all.push_back({std::string(c.key), std::string(c.title), std::string(c.meaning), [&c](const RowResult& row) {
+    all.push_back({std::string(c.key), std::string(c.meaning), [&c](const RowResult& row) {
                      const auto place = row.figures.find(std::string(c.key));
                      return place == row.figures.end() ? "" : shown_figure(c, place->second);
                    }});
     if (c.key == "final_loss") {
-      all.push_back({"gap", "gap", "final loss minus the baseline's; σ: in pooled deviations over the seeds of both", gap_words});
-      all.push_back(
-          {"diverged", "diverged", "runs with a loss that is not finite, or that rose by 0.5 for good, and the steps", diverged_words});
+      all.push_back({"gap", "final loss minus the baseline's; σ: in pooled deviations over the seeds of both", gap_words});
+      all.push_back({"diverged", "runs with a loss that is not finite, or that rose by 0.5 for good, and the steps", diverged_words});
     }
   }
-  all.push_back({"alarms", "alarms", "by rule", alarm_words});
+  all.push_back({"alarms", "by rule", alarm_words});
   std::vector<TableColumn> out;
   for (const TableColumn& column : all) {
     const bool told = std::any_of(results.rows.begin(), results.rows.end(), [&](const RowResult& r) { return !column.cell(r).empty(); });
@@ -89,7 +88,7 @@ using TableRows = std::vector<std::vector<std::string>>;
 
 TableRows table_cells(const StudyResults& results, const std::vector<TableColumn>& columns) {
   TableRows rows = {{"point", "runs"}};
-  for (const TableColumn& c : columns) rows[0].push_back(c.title);
+  for (const TableColumn& c : columns) rows[0].push_back(c.key);
   for (const RowResult& row : results.rows) {
     rows.push_back({row.name, row.ended == row.runs ? std::to_string(row.runs) : fmt::format("{} of {}", row.ended, row.runs)});
     for (const TableColumn& c : columns) rows.back().push_back(c.cell(row));
@@ -194,7 +193,7 @@ std::string results_markdown(const StudyResults& results, const std::vector<std:
   }
   text += "\n";
   if (!results.baseline.empty()) text += fmt::format("Compared with: {}.\n\n", results.baseline);
-  for (const TableColumn& c : columns) text += fmt::format("- {}: {}\n", c.title, c.meaning);
+  for (const TableColumn& c : columns) text += fmt::format("- `{}`: {}\n", c.key, c.meaning);
   return text + "\n![loss](loss.svg)\n\n![gradient norm](grad_norm.svg)\n";
 }
 

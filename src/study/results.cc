@@ -208,21 +208,24 @@ ResultJson run_json(const RunFigures& run) {
 const std::vector<StudyColumn>& study_columns() {
   using Shown = StudyColumn::Shown;
   static const std::vector<StudyColumn> columns = {
-      {"final_loss", "final loss", "mean over the last 5 % of the steps (20 to 100); ± deviation over seeds", Shown::loss},
-      {"val_loss", "held out", "loss on held-out documents, the last one; ± deviation over seeds", Shown::loss},
-      {"noise", "noise", "standard deviation of the loss around a local line, over the last half", Shown::number},
-      {"noise_vs_base", "noise vs base", "the same of the loss minus the baseline's with the same seed at the same step", Shown::number},
-      {"grad_slope", "norm slope", "slope of ln(gradient norm) over the last half, in 1000 steps", Shown::number},
-      {"grad_ratio", "norm ratio", "gradient norm, median of the last tenth over that of the middle tenth", Shown::number},
-      {"drift", "drift", "largest difference of weights that ranks hold alike", Shown::number, true},
-      {"unchanged", "lost updates", "share of weights that an update left unchanged, over the last quarter", Shown::share},
-      {"tokens_per_s", "tokens/s", "median", Shown::count},
-      {"step_s", "step", "seconds of a step, median", Shown::seconds},
-      {"comm_s", "comm", "seconds of communication in a step, of rank 0, median", Shown::seconds},
-      {"comm_wait_s", "comm wait", "the part of it that computation waited for, median", Shown::seconds},
-      {"planned_bytes", "planned", "planned memory of rank 0", Shown::bytes},
-      {"device_bytes", "device", "memory of the device in use", Shown::bytes},
-      {"resident_bytes", "resident", "memory of the process of rank 0", Shown::bytes},
+      {"final_loss", "mean over the last 5 % of the steps (20 to 100); ± deviation over seeds", Shown::loss},
+      {"val_loss", "loss on held-out documents, the last one; ± deviation over seeds", Shown::loss},
+      {"noise", "standard deviation of the loss around a local line, over the last half", Shown::number},
+      {"noise_vs_base", "the same of the loss minus the baseline's with the same seed at the same step", Shown::number},
+      {"grad_slope", "slope of ln(gradient norm) over the last half, in 1000 steps", Shown::number},
+      {"grad_ratio", "gradient norm, median of the last tenth over that of the middle tenth", Shown::number},
+      {"drift", "largest difference of weights that ranks hold alike", Shown::number, true},
+      {"unchanged",
+       "share of weights that an update left unchanged, over the last quarter; expected to be large under stochastic rounding, where "
+       "nothing is lost on average",
+       Shown::share},
+      {"tokens_per_s", "median", Shown::count},
+      {"step_s", "seconds of a step, median", Shown::seconds},
+      {"comm_s", "seconds of communication in a step, of rank 0, median", Shown::seconds},
+      {"comm_wait_s", "the part of it that computation waited for, median", Shown::seconds},
+      {"planned_bytes", "planned memory of rank 0", Shown::bytes},
+      {"device_bytes", "memory of the device in use", Shown::bytes},
+      {"resident_bytes", "memory of the process of rank 0", Shown::bytes},
   };
   return columns;
 }

@@ -19,8 +19,7 @@ namespace hlat {
 // One figure of a run, and how tables show that of a row.
 struct StudyColumn {
   enum class Shown : uint8_t { loss, number, count, bytes, seconds, share };
-  std::string_view key;      // in results.json and `collect`
-  std::string_view title;    // in tables
+  std::string_view key;      // in results.json, `collect` and the heads of tables
   std::string_view meaning;  // in results.md
   Shown shown = Shown::number;
   bool largest = false;  // a row shows the largest of its runs instead of the mean

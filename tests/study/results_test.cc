@@ -205,11 +205,24 @@ TEST_F(StudyResult, TheTableHasTheColumnsThatAreAskedFor) {
   make("seed=1+lr=1e-3", 3.0);
   const StudyResults all = read_results(study_, runs_);
   const std::string table = results_table(all, {"final_loss", "step_s"});
-  EXPECT_EQ(table.substr(0, table.find('\n')), "point      runs  final loss       step");
+  EXPECT_EQ(table.substr(0, table.find('\n')), "point      runs  final_loss     step_s");
   EXPECT_NE(table.find("lr=1e-3  1 of 2      3.0000  500.00 ms"), std::string::npos) << table;
   const std::string all_columns = results_table(all, {});
   EXPECT_EQ(all_columns.find("drift"), std::string::npos) << "nothing has drift: " << all_columns;
   EXPECT_NE(all_columns.find("2.0 MiB"), std::string::npos) << all_columns;
+}
+
+TEST_F(StudyResult, TheTableNamesColumnsAsCollectDoes) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=1+lr=2e-3", 3.5);
+  const StudyResults all = read_results(study_, runs_);
+  std::vector<std::string> keys;
+  for (const std::string_view key : collectable_columns()) keys.emplace_back(key);
+  const std::string table = results_table(all, keys), markdown = results_markdown(all, keys);
+  for (const std::string& key : keys) {
+    EXPECT_NE((" " + table.substr(0, table.find('\n')) + " ").find(" " + key + " "), std::string::npos) << table;
+    EXPECT_NE(markdown.find("\n- `" + key + "`: "), std::string::npos) << markdown;
+  }
+  EXPECT_NE(markdown.find("expected to be large under stochastic rounding, where nothing is lost on average"), std::string::npos);
 }
 
 TEST_F(StudyResult, FilesAreWrittenAndWrittenAgain) {
