@@ -63,11 +63,15 @@ Curve list_means(const ListCurve& list) {
 
 }  // namespace
 
+size_t final_count(size_t values) {
+  const size_t most = std::max<size_t>(1, values / 5);
+  return std::min({values, most, std::clamp<size_t>(values / 20, 20, 100)});
+}
+
 double final_value(std::span<const double> values) {
   if (values.empty()) return kNaN;
-  const size_t count = std::min(values.size(), std::clamp<size_t>(values.size() / 20, 20, 100));
-  const auto last = values.last(count);
-  return std::accumulate(last.begin(), last.end(), 0.0) / static_cast<double>(count);
+  const auto last = values.last(final_count(values.size()));
+  return std::accumulate(last.begin(), last.end(), 0.0) / static_cast<double>(last.size());
 }
 
 double noise_around_curve(std::span<const double> values) {

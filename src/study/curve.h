@@ -1,7 +1,8 @@
 // The curves of a run as its folder has them, and what a study tells about one. All figures are functions of a list of numbers, so that
 // they can be held against curves that are made by hand.
 //
-//   final value   mean of the last n values, n = 5 % of them, but at least 20 and at most 100
+//   final value   mean of the last n values, n = 5 % of them, at least 20 and at most 100, but never more than a fifth of them: of a short
+//                 run more would be of its beginning
 //   noise         standard deviation around a smooth curve, over the last half: of value i minus the line fitted by least squares to the
 //                 values i-h .. i+h, h = 25, divided by sqrt(1 - 1/(2h+1)), the share of independent noise that such a residual keeps.
 //                 Less than 100 values: h is an eighth of them, at least 2
@@ -21,6 +22,7 @@
 
 namespace hlat {
 
+size_t final_count(size_t values);  // n
 double final_value(std::span<const double> values);
 double noise_around_curve(std::span<const double> values);  // NaN: less than 20 values
 struct Growth {

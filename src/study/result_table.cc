@@ -96,6 +96,18 @@ TableRows table_cells(const StudyResults& results, const std::vector<TableColumn
   return rows;
 }
 
+// n of final_loss, of the runs that have one.
+std::string final_counts(const StudyResults& results) {
+  size_t least = 0, most = 0;
+  for (const RunFigures& run : results.runs) {
+    if (!run.standing.is_result() || !run.figures.contains("final_loss")) continue;
+    const size_t count = final_count(run.curve.loss.size());
+    least = least == 0 ? count : std::min(least, count), most = std::max(most, count);
+  }
+  if (most == 0) return "";
+  return least == most ? fmt::format("; here n = {}", most) : fmt::format("; here n = {} to {}", least, most);
+}
+
 // Mean, and least and most, over the runs of a row, of each part of the run.
 struct RowCurve {
   std::vector<double> tokens, mean, least, most;
@@ -193,7 +205,8 @@ std::string results_markdown(const StudyResults& results, const std::vector<std:
   }
   text += "\n";
   if (!results.baseline.empty()) text += fmt::format("Compared with: {}.\n\n", results.baseline);
-  for (const TableColumn& c : columns) text += fmt::format("- `{}`: {}\n", c.key, c.meaning);
+  for (const TableColumn& c : columns)
+    text += fmt::format("- `{}`: {}{}\n", c.key, c.meaning, c.key == "final_loss" ? final_counts(results) : "");
   return text + "\n![loss](loss.svg)\n\n![gradient norm](grad_norm.svg)\n";
 }
 

@@ -208,8 +208,11 @@ ResultJson run_json(const RunFigures& run) {
 const std::vector<StudyColumn>& study_columns() {
   using Shown = StudyColumn::Shown;
   static const std::vector<StudyColumn> columns = {
-      {"final_loss", "mean over the last 5 % of the steps (20 to 100); ± deviation over seeds", Shown::loss},
-      {"val_loss", "loss on held-out documents, the last one; ± deviation over seeds", Shown::loss},
+      {"final_loss",
+       "mean loss of the last n steps, n = 5 % of the steps, at least 20 and at most 100, never more than a fifth of the run; ± standard "
+       "deviation over seeds",
+       Shown::loss},
+      {"val_loss", "loss on held-out documents, the last one; ± standard deviation over seeds", Shown::loss},
       {"noise", "standard deviation of the loss around a local line, over the last half", Shown::number},
       {"noise_vs_base", "the same of the loss minus the baseline's with the same seed at the same step", Shown::number},
       {"grad_slope", "slope of ln(gradient norm) over the last half, in 1000 steps", Shown::number},

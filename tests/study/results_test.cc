@@ -225,6 +225,12 @@ TEST_F(StudyResult, TheTableNamesColumnsAsCollectDoes) {
   EXPECT_NE(markdown.find("expected to be large under stochastic rounding, where nothing is lost on average"), std::string::npos);
 }
 
+TEST_F(StudyResult, TheNumberOfStepsOfAFinalLossIsTold) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.0, 5, 61);
+  const std::string text = results_markdown(read_results(study_, runs_), {});
+  EXPECT_NE(text.find("never more than a fifth of the run; ± standard deviation over seeds; here n = 20\n"), std::string::npos) << text;
+}
+
 TEST_F(StudyResult, FilesAreWrittenAndWrittenAgain) {
   make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.1), make("seed=1+lr=2e-3", 3.5, 5, 61);
   for (int i = 0; i < 2; ++i) write_results(dir_.path("out"), read_results(study_, runs_), {});
