@@ -37,7 +37,10 @@ std::string shown_figure(const StudyColumn& column, const SeedSpread& s) {
 
 std::string gap_words(const RowResult& row) {
   if (!row.gap) return "";
-  return fmt::format("{:+.4f}{}", *row.gap, row.gap_spreads ? fmt::format(" ({:+.1f}σ)", *row.gap_spreads) : "");
+  std::string text = fmt::format("{:+.4f}", *row.gap);
+  if (row.gap_interval) text += fmt::format(" [{:.4f}, {:.4f}]", row.gap_interval->low, row.gap_interval->high);
+  if (row.gap_spreads) text += fmt::format(" {:.1f} sd", *row.gap_spreads);
+  return text;
 }
 
 std::string diverged_words(const RowResult& row) {
@@ -66,7 +69,12 @@ std::vector<TableColumn> table_columns(const StudyResults& results, const std::v
                      return place == row.figures.end() ? "" : shown_figure(c, place->second);
                    }});
     if (c.key == "final_loss") {
-      all.push_back({"gap", "final loss minus the baseline's; σ: in pooled deviations over the seeds of both", gap_words});
+      all.push_back(
+          {"gap",
+           "final_loss minus the baseline's; [low, high]: 95 % confidence interval of the mean difference (Student's t) over pairs "
+           "of runs with the same seed, where both rows have the same seeds; sd: effect size, the gap in units of the seeds' "
+           "standard deviation (pooled over both rows), which is no significance",
+           gap_words});
       all.push_back({"diverged", "runs with a loss that is not finite, or that rose by 0.5 for good, and the steps", diverged_words});
     }
   }

@@ -114,15 +114,21 @@ double noise_against(const RunCurve& run, const RunCurve& base) {
   return noise_around_curve(difference);
 }
 
+std::vector<size_t> seed_points(const Study& study, const StudyRun& run) {
+  std::vector<size_t> points;
+  for (size_t a = 0; a < study.axes.size(); ++a)
+    if (study.axes[a].seeds) points.push_back(run.points[a]);
+  return points;
+}
+
 // With the baseline's run of the same seed.
 void put_noise_against_baseline(const Study& study, const std::vector<PlannedRun>& planned, size_t i, std::vector<RunFigures>& runs) {
   const std::string base = baseline_row(study, planned[i].run);
   if (base.empty() || base == runs[i].row) return;
   for (size_t k = 0; k < planned.size(); ++k) {
-    bool same_seed = runs[k].row == base && runs[k].standing.is_result();
-    for (size_t a = 0; a < study.axes.size(); ++a)
-      same_seed = same_seed && (!study.axes[a].seeds || planned[i].run.points[a] == planned[k].run.points[a]);
-    if (same_seed) put_figure(runs[i], "noise_vs_base", noise_against(runs[i].curve, runs[k].curve));
+    const bool same_seed = seed_points(study, planned[i].run) == seed_points(study, planned[k].run);
+    if (same_seed && runs[k].row == base && runs[k].standing.is_result())
+      put_figure(runs[i], "noise_vs_base", noise_against(runs[i].curve, runs[k].curve));
   }
 }
 
@@ -148,16 +154,30 @@ std::vector<RowResult> rows_of(const Study& study, const std::vector<PlannedRun>
     if (run.diverged) row.diverged.push_back(*run.diverged);
     for (const auto& [rule, count] : run.alarms) row.alarms[rule] += count;
     for (const auto& [key, value] : run.figures) values[row.name][key].push_back(value);
+    if (run.figures.contains("final_loss")) row.final_loss[seed_points(study, planned[i].run)] = run.figures.at("final_loss");
   }
   for (RowResult& row : rows)
     for (const auto& [key, list] : values[row.name]) row.figures[key] = spread_of(list);
   return rows;
 }
 
+// Pairs of one seed, where there is one for every run of both rows: their mean difference is the gap.
+std::vector<double> paired_differences(const RowResult& row, const RowResult& base) {
+  std::vector<double> out;
+  if (row.final_loss.size() != base.final_loss.size()) return out;
+  for (const auto& [seed, loss] : row.final_loss) {
+    const auto other = base.final_loss.find(seed);
+    if (other == base.final_loss.end()) return {};
+    out.push_back(loss - other->second);
+  }
+  return out;
+}
+
 void compare_with_baseline(RowResult& row, const RowResult& base) {
   if (!base.figures.contains("final_loss") || !row.figures.contains("final_loss")) return;
   const SeedSpread &own = row.figures["final_loss"], &other = base.figures.at("final_loss");
   row.gap = own.mean - other.mean;
+  row.gap_interval = paired_interval(paired_differences(row, base));
   const auto squares = [](const SeedSpread& s) { return s.count > 1 ? static_cast<double>(s.count - 1) * s.deviation * s.deviation : 0.0; };
   const size_t freedom = own.count + other.count - 2;
   if (freedom == 0) return;
@@ -185,6 +205,8 @@ ResultJson row_json(const RowResult& row) {
   j["baseline"] = row.baseline.empty() ? ResultJson() : ResultJson(row.baseline);
   j["gap"] = row.gap ? ResultJson(*row.gap) : ResultJson();
   j["gap_spreads"] = row.gap_spreads ? ResultJson(*row.gap_spreads) : ResultJson();
+  j["gap_low"] = row.gap_interval ? ResultJson(row.gap_interval->low) : ResultJson();
+  j["gap_high"] = row.gap_interval ? ResultJson(row.gap_interval->high) : ResultJson();
   j["figures"] = ResultJson::object();
   for (const auto& [key, s] : row.figures)
     j["figures"][key] = {

@@ -12,6 +12,7 @@
 
 #include "study/curve.h"
 #include "study/grid.h"
+#include "study/paired.h"
 #include "study/standing.h"
 
 namespace hlat {
@@ -49,10 +50,12 @@ struct RowResult {
   std::map<std::string, std::string> points = {};  // by axis, without seeds
   size_t runs = 0, ended = 0;
   std::map<std::string, SeedSpread> figures = {};
-  // Of the final loss against that of the baseline: the difference of the means, in nats and in units of the pooled deviation over seeds of
-  // both rows. Not known with one run each.
+  std::map<std::vector<size_t>, double> final_loss = {};  // by the points of the axes of seeds
+  // Of the final loss against that of the baseline: the difference of the means, in nats and as an effect size, in units of the pooled
+  // standard deviation over seeds of both rows. The latter is not known with one run each.
   std::optional<double> gap = {}, gap_spreads = {};
-  std::vector<int64_t> diverged = {};  // steps, of those runs that did
+  std::optional<Interval> gap_interval = {};  // where both rows have the same seeds: 95 % confidence, over pairs of one seed
+  std::vector<int64_t> diverged = {};         // steps, of those runs that did
   std::map<std::string, int64_t> alarms = {};
 };
 

@@ -83,6 +83,29 @@ TEST_F(StudyResult, RowsHaveMeanSpreadAndGap) {
   EXPECT_TRUE(other.diverged.empty());
 }
 
+TEST_F(StudyResult, AGapHasAnEffectSizeAndAConfidenceInterval) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.2), make("seed=1+lr=2e-3", 3.5), make("seed=2+lr=2e-3", 3.72);
+  const StudyResults all = read_results(study_, runs_);
+  const RowResult& other = row(all, "lr=2e-3");
+  ASSERT_TRUE(other.gap_interval);
+  EXPECT_NEAR(other.gap_interval->low, 0.51 - 12.7062 * 0.01, 1e-4) << "differences of 0.5 and 0.52";
+  EXPECT_NEAR(other.gap_interval->high, 0.51 + 12.7062 * 0.01, 1e-4);
+  EXPECT_NE(results_table(all, {"gap"}).find("+0.5100 [0.3829, 0.6371] 3.4 sd"), std::string::npos) << results_table(all, {"gap"});
+  const std::string text = results_markdown(all, {"gap"});
+  EXPECT_NE(text.find("sd: effect size, the gap in units of the seeds' standard deviation"), std::string::npos) << text;
+  const nlohmann::json rows = nlohmann::json::parse(results_json(all).dump())["rows"];
+  EXPECT_NEAR(rows[1]["gap_low"].get<double>(), 0.3829, 1e-4);
+  EXPECT_NEAR(rows[1]["gap_high"].get<double>(), 0.6371, 1e-4);
+  EXPECT_TRUE(rows[0]["gap_low"].is_null()) << "the baseline";
+}
+
+TEST_F(StudyResult, RowsOfOtherSeedsHaveNoInterval) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.2), make("seed=1+lr=2e-3", 3.5), make("seed=2+lr=2e-3", 3.5, 5, 61);
+  const StudyResults all = read_results(study_, runs_);
+  EXPECT_NEAR(*row(all, "lr=2e-3").gap, 0.4, 1e-12);
+  EXPECT_FALSE(row(all, "lr=2e-3").gap_interval);
+}
+
 TEST_F(StudyResult, RunsThatAreNotOverAreLeftOutAndDivergedOnesTold) {
   make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 9.0, 130), make("seed=1+lr=2e-3", 3.5, 5, 61);
   const StudyResults all = read_results(study_, runs_);
