@@ -11,7 +11,7 @@ namespace hlat {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr size_t kFewest = 20;
+constexpr size_t kFewest = 20, kFewestForSlope = 300;
 
 // Of the line fitted to (x, y), as its value at `at` and its slope.
 struct LineFit {
@@ -101,7 +101,8 @@ Growth growth_of(std::span<const double> values) {
     x.push_back(static_cast<double>(begin + end - 1) / 2);
     y.push_back(finite_median(std::move(logs)));
   }
-  return {1000 * fit_line(x, y, 0).slope, finite_median(part(values, 0.9, 1)) / finite_median(part(values, 0.45, 0.55))};
+  return {n < kFewestForSlope ? kNaN : 1000 * fit_line(x, y, 0).slope,
+          finite_median(part(values, 0.9, 1)) / finite_median(part(values, 0.45, 0.55))};
 }
 
 std::optional<size_t> divergence(std::span<const double> losses, std::span<const double> norms) {

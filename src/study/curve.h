@@ -7,7 +7,8 @@
 //                 values i-h .. i+h, h = 25, divided by sqrt(1 - 1/(2h+1)), the share of independent noise that such a residual keeps.
 //                 Less than 100 values: h is an eighth of them, at least 2
 //   growth        of ln(value) over the last half, cut into 10 equal parts: slope of the line fitted to the medians of the parts, in units
-//                 of 1000 steps; and the ratio of the median of the last tenth of the run to that of its middle tenth (45 to 55 %)
+//                 of 1000 steps, not told of less than 300 values, which that would extrapolate; and the ratio of the median of the last
+//                 tenth of the run to that of its middle tenth (45 to 55 %)
 //   divergence    the first step whose loss or gradient norm is not finite, or where the rise that leads into it begins, by the same 0.5;
 //                 or the first step of a stretch of at least 50 steps and 5 % of the run on which the smooth loss (median of the values
 //                 i-16 .. i+16) is more than 0.5 above the least that it was before. A spike of up to 16 steps does not move the median,
@@ -29,7 +30,7 @@ struct Growth {
   double slope = 0;  // of the logarithm, in 1000 steps
   double ratio = 0;
 };
-Growth growth_of(std::span<const double> values);  // NaN: less than 20 values
+Growth growth_of(std::span<const double> values);  // NaN: less than 20 values, for the slope less than 300
 // Place among `losses` at which the run diverged. Both lists are of the same steps.
 std::optional<size_t> divergence(std::span<const double> losses, std::span<const double> norms);
 

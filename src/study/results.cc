@@ -237,7 +237,7 @@ const std::vector<StudyColumn>& study_columns() {
       {"val_loss", "loss on held-out documents, the last one; ± standard deviation over seeds", Shown::loss},
       {"noise", "standard deviation of the loss around a local line, over the last half", Shown::number},
       {"noise_vs_base", "the same of the loss minus the baseline's with the same seed at the same step", Shown::number},
-      {"grad_slope", "slope of ln(gradient norm) over the last half, in 1000 steps", Shown::number},
+      {"grad_slope", "slope of ln(gradient norm) over the last half, per 1000 steps; not given below 300 steps", Shown::number},
       {"grad_ratio", "gradient norm, median of the last tenth over that of the middle tenth", Shown::number},
       {"drift", "largest difference of weights that ranks hold alike", Shown::number, true},
       {"unchanged",

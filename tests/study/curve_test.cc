@@ -78,10 +78,13 @@ TEST(Curve, GrowthIsTheSlopeOfTheLogarithm) {
   EXPECT_NEAR(g.ratio, std::exp(0.002 * 900), 1e-2 * std::exp(1.8));
   for (size_t i = 1000; i < norms.size(); i += 37) norms[i] *= 100;
   EXPECT_NEAR(growth_of(norms).slope, 2, 0.05) << "spikes do not tilt it";
-  const Growth flat = growth_of(std::vector<double>(100, 0.7));
+  const Growth flat = growth_of(std::vector<double>(300, 0.7));
   EXPECT_EQ(flat.slope, 0);
   EXPECT_EQ(flat.ratio, 1);
-  EXPECT_TRUE(std::isnan(growth_of(std::vector<double>(5, 1.0)).slope));
+  const Growth few = growth_of(std::vector<double>(299, 0.7));
+  EXPECT_TRUE(std::isnan(few.slope)) << "150 steps do not tell what 1000 would do";
+  EXPECT_EQ(few.ratio, 1);
+  EXPECT_TRUE(std::isnan(growth_of(std::vector<double>(5, 1.0)).ratio));
 }
 
 TEST(Divergence, AHealthyRunHasNone) {

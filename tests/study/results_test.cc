@@ -232,6 +232,7 @@ TEST_F(StudyResult, TheTableHasTheColumnsThatAreAskedFor) {
   EXPECT_NE(table.find("lr=1e-3  1 of 2      3.0000  500.00 ms"), std::string::npos) << table;
   const std::string all_columns = results_table(all, {});
   EXPECT_EQ(all_columns.find("drift"), std::string::npos) << "nothing has drift: " << all_columns;
+  EXPECT_EQ(all_columns.find("grad_slope"), std::string::npos) << "100 steps: " << all_columns;
   EXPECT_NE(all_columns.find("2.0 MiB"), std::string::npos) << all_columns;
 }
 
