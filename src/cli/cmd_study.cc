@@ -43,9 +43,11 @@ struct StudyArgs {
 
 using StudyJson = nlohmann::ordered_json;
 
+std::string step_of_steps(int64_t step, int64_t steps) { return steps > 0 ? fmt::format("{}/{}", step, steps) : std::to_string(step); }
+
 // The grid, how each run stands, and what it sets.
 void list_study(const Study& study, const std::vector<PlannedRun>& runs, bool json) {
-  std::vector<std::vector<std::string>> rows = {{"run", "state", "steps", "ranks", "sets"}};
+  std::vector<std::vector<std::string>> rows = {{"run", "state", "step", "ranks", "sets"}};
   StudyJson list = StudyJson::array();
   for (const PlannedRun& p : runs) {
     const RunStanding found = standing_of(p);
@@ -54,7 +56,7 @@ void list_study(const Study& study, const std::vector<PlannedRun>& runs, bool js
     std::string state(name_of(found.standing));
     if (!found.changes.empty()) state += ", of another config";
     if (found.standing == Standing::unreadable || found.standing == Standing::taken) state += ": " + found.reason;
-    rows.push_back({p.run.name, state, p.config.train.steps > 0 ? std::to_string(p.config.train.steps) : "?", std::to_string(p.ranks),
+    rows.push_back({p.run.name, state, step_of_steps(found.step, p.config.train.steps), std::to_string(p.ranks),
                     fmt::format("{}", fmt::join(keys, " "))});
     list.push_back({{"name", p.run.name},
                     {"row", p.run.row},

@@ -122,6 +122,9 @@ TEST_F(StudyCli, ListsChoosesAndRefuses) {
   EXPECT_EQ(run_binary({"study", dir_.path("none.yaml")}).exit_code, 2);
 
   ASSERT_EQ(run_binary(args("a", {"--only", "fp32+seed=1"})).exit_code, 0);
+  const std::string table = run_binary(args("a", {"--list"})).out;
+  EXPECT_NE(table.find("fp32+seed=1     finished  30/30 "), std::string::npos) << table;
+  EXPECT_NE(table.find("bf16_sr+seed=1  waiting    0/30 "), std::string::npos) << table;
   const RunResult other = run_binary(args("a", {"--only", "fp32+seed=1", "--set", "optim.lr=1e-3"}));
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_NE(other.err.find("of another config: optim.lr 0.004 -> 0.001"), std::string::npos) << other.err;
