@@ -35,7 +35,7 @@ namespace {
 
 struct StudyArgs {
   std::string file, out;
-  std::vector<std::string> set, only;
+  std::vector<std::string> set, overrides, only;
   bool list = false, table = false, fresh = false, json = false;
   int64_t at_once = 0;  // 0: as the study says
   double limit_s = 0, stop_s = 0;
@@ -166,7 +166,9 @@ StudyEnd run_all(const StudyArgs& args, const Study& study, const std::vector<Pl
 void run_study_command(StudyArgs args) {
   const Study study = read_study(args.file, collectable_columns());
   if (args.out.empty()) args.out = (std::filesystem::path("runs/studies") / study.name).string();
-  const std::vector<PlannedRun> all = plan_runs(study, args.set, args.out);
+  std::vector<std::string> words = args.set;
+  words.insert(words.end(), args.overrides.begin(), args.overrides.end());
+  const std::vector<PlannedRun> all = plan_runs(study, words, args.out);
   const std::vector<PlannedRun> runs = chosen_runs(study, all, args.only);
   if (args.list) return list_study(study, runs, args.json);
   if (args.table) {
@@ -188,10 +190,10 @@ void add_study_command(CLI::App& app) {
   command->add_option("file", args->file, "a study: its base config, axes and what to collect (docs/studies.md)")
       ->required()
       ->type_name("FILE");
+  command->add_option("overrides", args->overrides, "keys for all runs, such as data.tokenizer=FILE; they win over the study")
+      ->type_name("SECTION.KEY=VALUE");
   command->add_option("--out", args->out, "folder of the runs and results; default: runs/studies/NAME")->type_name("FOLDER");
-  command->add_option("--set", args->set, "a key for all runs, such as data.tokenizer=FILE; it wins over the study")
-      ->type_name("SECTION.KEY=VALUE")
-      ->allow_extra_args(false);
+  command->add_option("--set", args->set, "a key for all runs: the same as the word without --set")->type_name("SECTION.KEY=VALUE")->allow_extra_args(false);
   command->add_option("--only", args->only, "runs, rows or points by name, with commas between them")
       ->delimiter(',')
       ->type_name("NAME")

@@ -139,6 +139,22 @@ TEST_F(StudyCli, ListsChoosesAndRefuses) {
   EXPECT_EQ(json::parse(failed.out)["rows"][0]["ended"], 0) << failed.out;
 }
 
+TEST_F(StudyCli, KeysAreGivenAsWordsOrWithSet) {
+  const auto lengths = [&](const std::vector<std::string>& more) {
+    const RunResult list = run_binary(args("w", more));
+    EXPECT_EQ(list.exit_code, 0) << list.err;
+    std::vector<int64_t> out;
+    for (const json& run : json(json::parse(list.out)["runs"])) out.push_back(run["steps"]);
+    return out;
+  };
+  EXPECT_EQ(lengths({"train.steps=7", "optim.lr=1e-3", "--only", "fp32", "--list", "--json"}), (std::vector<int64_t>{7, 7}));
+  EXPECT_EQ(lengths({"--list", "--json", "--only", "fp32", "train.steps=8"}), (std::vector<int64_t>{8, 8}));
+  const RunResult wrong = run_binary(args("w", {"--list", "optim.lrr=1", "other.yaml"}));
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.err.find("command line: optim.lrr = 1: "), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("command line: other.yaml: must have the form section.key=value"), std::string::npos) << wrong.err;
+}
+
 TEST_F(StudyCli, DivergenceIsAResultAndOtherFailuresAreTold) {
   const std::string file = dir_.write("wild.yaml", "base: " + nano_config() + R"(
 set: {train.steps: 20, train.global_batch: 4, train.micro_batch: 4, train.seq_len: 32, optim.warmup: 0, device.backend: cpu, device.threads: 1,
