@@ -45,6 +45,14 @@ std::string as_study_name(std::string text) {
   return text;
 }
 
+// One that was named in the place of a study.
+bool is_train_config(const YAML::Node& root) {
+  for (const char* key : {"base", "set", "axes", "runs"})
+    if (root[key].IsDefined()) return false;
+  const std::vector<Section> all = all_sections();
+  return std::any_of(all.begin(), all.end(), [&](const Section& s) { return root[std::string(s.name)].IsDefined(); });
+}
+
 class StudyReader {
  public:
   StudyReader(const std::string& file, Problems& problems) : file_(file), problems_(problems) {}
@@ -55,6 +63,9 @@ class StudyReader {
       problem(root, "must hold keys such as `base` and `axes`");
       return study;
     }
+    if (is_train_config(root))
+      fail<UsageError>("{}: this is a config of hlat train; a study names it as `base: {}`, see docs/studies.md", file_,
+                       fs::path(file_).filename().string());
     YamlMap yaml(root, file_, "a study", problems_);
     study.name = yaml.text("name", as_study_name(fs::path(file_).stem().string()));
     if (!is_study_name(study.name)) yaml.problem("name", fmt::format("name = {}: {}", study.name, kNameRule));

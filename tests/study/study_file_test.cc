@@ -229,6 +229,13 @@ TEST_F(StudyFile, WhatIsNoStudyIsRefused) {
   EXPECT_TRUE(has(message_of([&] { read_study(dir_.path(), {}); }), "it is a folder"));
 }
 
+TEST_F(StudyFile, AConfigOfARunIsNamedAsOne) {
+  for (const std::string text : {"model: {preset: nano}\ntrain: {steps: 5}\n", "optim: {lr: 1}\nname: a\n"})
+    EXPECT_EQ(refusal(text),
+              dir_.path("s.yaml") + ": this is a config of hlat train; a study names it as `base: s.yaml`, see docs/studies.md");
+  EXPECT_TRUE(has(refusal("base: {}\ntrain: {steps: 5}\n"), at(2) + "a study has no key 'train'"));
+}
+
 TEST_F(StudyFile, NamesChooseRunsRowsAndPoints) {
   const Study study = read(kGrid);
   const auto count = [&](const std::vector<std::string>& names) { return chosen_runs(study, plan_runs(study, {}, "out"), names).size(); };
