@@ -75,7 +75,7 @@ class StudyReader {
     read_axes(yaml.node("axes"), study.axes);
     study.only = read_matches(yaml.node("only"), "only", study.axes);
     study.exclude = read_matches(yaml.node("exclude"), "exclude", study.axes);
-    study.ranks = yaml.integer("ranks", 0, 0);
+    study.ranks = read_ranks(yaml);
     study.at_once = yaml.integer("at_once", 1, 1);
     study.baseline = yaml.text("baseline");
     check_baseline(yaml, study);
@@ -99,6 +99,9 @@ class StudyReader {
     const int line = at.IsDefined() ? at.Mark().line : -1;
     problems_.add(line < 0 ? file_ : fmt::format("{}:{}", file_, line + 1), text);
   }
+
+  // 0: none are given.
+  static int64_t read_ranks(YamlMap& yaml) { return yaml.has("ranks") ? yaml.integer("ranks", 1, 1) : 0; }
 
   Origin origin_at(const YAML::Node& at) const { return {Origin::Kind::command_line, file_, at.Mark().line + 1}; }
 
@@ -209,7 +212,7 @@ class StudyReader {
       point.name = yaml.required("name");
       if (yaml.has("name") && !is_study_name(point.name)) yaml.problem("name", fmt::format("name = {}: {}", point.name, kNameRule));
       if (const YAML::Node set = yaml.node("set"); set.IsDefined()) read_set(set, point.set);
-      point.ranks = yaml.integer("ranks", 0, 0);
+      point.ranks = read_ranks(yaml);
       yaml.refuse_unknown();
     }
     for (const StudyPoint& other : axis.points)

@@ -131,6 +131,14 @@ TEST_F(StudyFile, RanksFollowFromTheLayout) {
   EXPECT_TRUE(has(plan_refusal("ranks: 3\nset: {parallel.tp: 2}\n"), "3")) << plan_refusal("ranks: 3\nset: {parallel.tp: 2}\n");
 }
 
+TEST_F(StudyFile, ThereIsAtLeastOneRank) {
+  for (const std::string ranks : {"0", "-1"}) {
+    const std::string told = refusal("ranks: " + ranks + "\naxes:\n  a:\n    - {name: x, ranks: " + ranks + "}\n");
+    EXPECT_TRUE(has(told, at(1) + "ranks must be at least 1")) << told;
+    EXPECT_TRUE(has(told, at(4) + "ranks must be at least 1")) << told;
+  }
+}
+
 TEST_F(StudyFile, MistakesAreToldTogetherWithTheirLines) {
   const std::string told = refusal(R"(nam: x
 axes:
