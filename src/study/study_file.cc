@@ -73,6 +73,7 @@ class StudyReader {
     if (const YAML::Node set = yaml.node("set"); set.IsDefined()) read_set(set, study.set);
     if (const YAML::Node runs = yaml.node("runs"); runs.IsDefined()) read_axis("run", runs, runs, study.axes);
     read_axes(yaml.node("axes"), study.axes);
+    tell_leaves_apart(study.axes);
     study.only = read_matches(yaml.node("only"), "only", study.axes);
     study.exclude = read_matches(yaml.node("exclude"), "exclude", study.axes);
     study.ranks = read_ranks(yaml);
@@ -188,11 +189,26 @@ class StudyReader {
     }
     if (!list.IsDefined() || !list.IsSequence() || list.size() == 0)
       return problem(at, fmt::format("the axis {} must have a list of points, or of values", name));
-    for (const StudyAxis& other : out)
-      if (other.is_called(name) || axis.is_called(other.name) || (!axis.leaf.empty() && axis.leaf == other.leaf))
-        return problem(at, fmt::format("the axis {} is there twice, first in line {}", name, other.origin.line));
+    for (const StudyAxis& other : out) {
+      if (other.name == name) return problem(at, fmt::format("the axis {} is there twice, first in line {}", name, other.origin.line));
+      if (other.is_called(name) || axis.is_called(other.name))
+        return problem(at, fmt::format("the axis {} and the axis {} of line {} can both be called {}; give one of them another name", name,
+                                       other.name, other.origin.line, name.size() < other.name.size() ? name : other.name));
+    }
     for (const YAML::Node& item : list) read_point(axis, item);
     out.push_back(std::move(axis));
+  }
+
+  // Keys that end alike (run.seed, data.seed) name axis and points as a whole.
+  static void tell_leaves_apart(std::vector<StudyAxis>& axes) {
+    std::map<std::string, int> count;
+    for (const StudyAxis& axis : axes) ++count[axis.leaf];
+    for (StudyAxis& axis : axes) {
+      if (axis.leaf.empty() || count[axis.leaf] < 2) continue;
+      axis.leaf = axis.name;
+      for (StudyPoint& point : axis.points)
+        if (!point.value.empty()) point.name = as_study_name(axis.leaf + "=" + point.value);
+    }
   }
 
   void read_point(StudyAxis& axis, const YAML::Node& node) {

@@ -244,6 +244,21 @@ TEST_F(StudyFile, AConfigOfARunIsNamedAsOne) {
   EXPECT_TRUE(has(refusal("base: {}\ntrain: {steps: 5}\n"), at(2) + "a study has no key 'train'"));
 }
 
+TEST_F(StudyFile, KeysThatEndAlikeAreNamedAsAWhole) {
+  const std::string text = "axes:\n  run.seed: [1, 2]\n  data.seed: [1, 3]\n  optim.lr: [1e-3]\n";
+  const Study study = read(text + "exclude: [{run.seed: 2, data.seed: 3}]\n");
+  EXPECT_TRUE(study.axes[0].seeds && study.axes[1].seeds);
+  const std::vector<PlannedRun> runs = plan_runs(study, {}, "out");
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[1].run.name, "run.seed=1+data.seed=3+lr=1e-3");
+  EXPECT_EQ(runs[1].config.data.seed, 3u);
+  EXPECT_TRUE(has(refusal(text + "only: [{seed: 1}]\n"), "only: there is no axis seed; ")) << refusal(text + "only: [{seed: 1}]\n");
+  EXPECT_TRUE(has(refusal("axes:\n  - run.seed: [1]\n  - run.seed: [2]\n"), at(3) + "the axis run.seed is there twice, first in line 2"));
+  const std::string both = refusal("axes:\n  run.seed: [1, 2]\n  seed: [{name: a}]\n");
+  EXPECT_TRUE(has(both, at(3) + "the axis seed and the axis run.seed of line 2 can both be called seed; give one of them another name"))
+      << both;
+}
+
 TEST_F(StudyFile, NamesChooseRunsRowsAndPoints) {
   const Study study = read(kGrid);
   const auto count = [&](const std::vector<std::string>& names) { return chosen_runs(study, plan_runs(study, {}, "out"), names).size(); };
