@@ -76,7 +76,7 @@ class StudyReader {
     tell_leaves_apart(study.axes);
     study.only = read_matches(yaml.node("only"), "only", study.axes);
     study.exclude = read_matches(yaml.node("exclude"), "exclude", study.axes);
-    study.ranks = read_ranks(yaml);
+    study.ranks = read_ranks(yaml, study.ranks_at);
     study.at_once = yaml.integer("at_once", 1, 1);
     study.baseline = yaml.text("baseline");
     check_baseline(yaml, study);
@@ -102,7 +102,11 @@ class StudyReader {
   }
 
   // 0: none are given.
-  static int64_t read_ranks(YamlMap& yaml) { return yaml.has("ranks") ? yaml.integer("ranks", 1, 1) : 0; }
+  int64_t read_ranks(YamlMap& yaml, Origin& at) const {
+    if (!yaml.has("ranks")) return 0;
+    at = origin_at(yaml.node("ranks"));
+    return yaml.integer("ranks", 1, 1);
+  }
 
   Origin origin_at(const YAML::Node& at) const { return {Origin::Kind::command_line, file_, at.Mark().line + 1}; }
 
@@ -228,7 +232,7 @@ class StudyReader {
       point.name = yaml.required("name");
       if (yaml.has("name") && !is_study_name(point.name)) yaml.problem("name", fmt::format("name = {}: {}", point.name, kNameRule));
       if (const YAML::Node set = yaml.node("set"); set.IsDefined()) read_set(set, point.set);
-      point.ranks = read_ranks(yaml);
+      point.ranks = read_ranks(yaml, point.ranks_at);
       yaml.refuse_unknown();
     }
     for (const StudyPoint& other : axis.points)

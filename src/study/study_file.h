@@ -31,6 +31,7 @@ struct StudyPoint {
   std::string value = {};  // "1" then
   std::vector<Entry> set = {};
   int64_t ranks = 0;  // 0: the study's
+  Origin ranks_at = {};
   bool is_called(const std::string& word) const { return word == name || (!value.empty() && word == value); }
 };
 
@@ -53,6 +54,7 @@ struct Study {
   std::vector<StudyAxis> axes = {};
   std::vector<StudyMatch> only = {}, exclude = {};
   int64_t ranks = 0, at_once = 1;  // ranks 0: as the layout needs
+  Origin ranks_at = {};
   std::string baseline = {};
   std::vector<std::string> collect = {};
 };

@@ -131,6 +131,22 @@ TEST_F(StudyFile, RanksFollowFromTheLayout) {
   EXPECT_TRUE(has(plan_refusal("ranks: 3\nset: {parallel.tp: 2}\n"), "3")) << plan_refusal("ranks: 3\nset: {parallel.tp: 2}\n");
 }
 
+TEST_F(StudyFile, RanksThatDoNotFitAreToldWithTheirLineAndRun) {
+  const std::string told = plan_refusal(R"(ranks: 3
+set: {parallel.tp: 2}
+axes:
+  a:
+    - {name: x}
+    - {name: y, ranks: 5}
+    - {name: z, ranks: 2}
+)");
+  EXPECT_TRUE(has(told, at(1) + "ranks = 3: run x: parallel.tp (2) x ")) << told;
+  EXPECT_TRUE(has(told, at(6) + "ranks = 5: run y: parallel.tp (2) x ")) << told;
+  EXPECT_FALSE(has(told, "run z")) << told;
+  const std::string all = plan_refusal("base: {train: {global_batch: 5, micro_batch: 1}}\nset: {parallel.dp: 2}\n");
+  EXPECT_TRUE(has(all, "global_batch")) << all;
+}
+
 TEST_F(StudyFile, ThereIsAtLeastOneRank) {
   for (const std::string ranks : {"0", "-1"}) {
     const std::string told = refusal("ranks: " + ranks + "\naxes:\n  a:\n    - {name: x, ranks: " + ranks + "}\n");
