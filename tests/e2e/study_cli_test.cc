@@ -139,6 +139,12 @@ TEST_F(StudyCli, ListsChoosesAndRefuses) {
   EXPECT_EQ(json::parse(failed.out)["rows"][0]["ended"], 0) << failed.out;
 }
 
+TEST_F(StudyCli, RunsThatALimitLeavesAreNoFailure) {
+  const RunResult end = run_binary(args("l", {"--limit", "0.001", "--only", "seed=1"}));
+  EXPECT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_NE(end.err.find("left: the same command resumes the study"), std::string::npos) << end.err;
+}
+
 TEST_F(StudyCli, KeysAreGivenAsWordsOrWithSet) {
   const auto lengths = [&](const std::vector<std::string>& more) {
     const RunResult list = run_binary(args("w", more));
