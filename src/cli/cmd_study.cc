@@ -110,8 +110,7 @@ void tell_results(const StudyArgs& args, const Study& study, const std::vector<P
       print_err(fmt::format("hlat study: {} is left out: its folder has a run of another config ({})\n", run.name,
                             run.standing.changes.front().str()));
     else if (run.standing.standing == Standing::finished && run.standing.step < run.steps)
-      print_err(
-          fmt::format("hlat study: {} is finished, and its records end with step {} of {}\n", run.name, run.standing.step, run.steps));
+      print_err(fmt::format("hlat study: {} is finished, but its metrics end at step {} of {}\n", run.name, run.standing.step, run.steps));
   }
   write_results(args.out, whole, study.collect);
   const std::string no_report = write_study_report(args.out, all, whole);
@@ -193,7 +192,9 @@ void add_study_command(CLI::App& app) {
   command->add_option("overrides", args->overrides, "keys for all runs, such as data.tokenizer=FILE; they win over the study")
       ->type_name("SECTION.KEY=VALUE");
   command->add_option("--out", args->out, "folder of the runs and results; default: runs/studies/NAME")->type_name("FOLDER");
-  command->add_option("--set", args->set, "a key for all runs: the same as the word without --set")->type_name("SECTION.KEY=VALUE")->allow_extra_args(false);
+  command->add_option("--set", args->set, "a key for all runs: the same as the word without --set")
+      ->type_name("SECTION.KEY=VALUE")
+      ->allow_extra_args(false);
   command->add_option("--only", args->only, "runs, rows or points by name, with commas between them")
       ->delimiter(',')
       ->type_name("NAME")
@@ -207,9 +208,9 @@ void add_study_command(CLI::App& app) {
   command->add_option("--stop", args->stop_s, "seconds after which runs save and end; the same command resumes them")
       ->check(within(0.0, 1e9))
       ->type_name("SECONDS");
-  command->add_flag("--list", args->list, "show the runs and how they stand; start nothing");
-  command->add_flag("--table", args->table, "only make the table and curves of what there is");
-  command->add_flag("--fresh", args->fresh, "runs whose folder has another config are set aside and started again");
+  command->add_flag("--list", args->list, "show the runs and their state; start nothing");
+  command->add_flag("--table", args->table, "only write the table and curves of the steps recorded so far; start nothing");
+  command->add_flag("--fresh", args->fresh, "set runs whose folder has another config aside, and start them again");
   command->add_flag("--json", args->json, "print the results, or the list, as one JSON object");
   show_example(*command, "hlat study studies/nano.yaml");
   command->callback([args] { run_study_command(*args); });

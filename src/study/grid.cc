@@ -108,7 +108,7 @@ void check_values(const Study& study, const std::vector<PlannedRun>& planned, Pr
     for (size_t a = 0; a < study.axes.size() && !fresh; ++a) {
       const StudyPoint &first = study.axes[a].points[place->second->points[a]], &second = study.axes[a].points[p.run.points[a]];
       if (&first != &second && !first.value.empty() && !second.value.empty())
-        problems.add(fmt::format("{}: {} and {} are one value", study.axes[a].origin.str(), first.name, second.name));
+        problems.add(fmt::format("{}: {} and {} are numerically equal values", study.axes[a].origin.str(), first.name, second.name));
     }
   }
 }
@@ -205,7 +205,7 @@ std::vector<PlannedRun> chosen_runs(const Study& study, std::vector<PlannedRun> 
     std::vector<std::string_view> all;
     for (const PlannedRun& p : runs) all.insert(all.end(), {p.run.name, p.run.row});
     const std::string_view near = nearest(name, all);
-    fail<UsageError>("--only {}: no run, row or point of {} is called so{}; --list shows them", name, study.file,
+    fail<UsageError>("--only {}: no run, row or point of {} has this name{}; --list shows them", name, study.file,
                      near.empty() ? "" : fmt::format("; did you mean {}?", near));
   }
   std::erase_if(runs, [&](const PlannedRun& p) {

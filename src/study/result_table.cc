@@ -75,10 +75,12 @@ std::vector<TableColumn> table_columns(const StudyResults& results, const std::v
            "of runs with the same seed, where both rows have the same seeds; sd: effect size, the gap in units of the seeds' "
            "standard deviation (pooled over both rows), which is no significance",
            gap_words});
-      all.push_back({"diverged", "runs with a loss that is not finite, or that rose by 0.5 for good, and the steps", diverged_words});
+      all.push_back({"diverged",
+                     "runs whose loss or gradient norm became not finite, or whose loss rose by 0.5 and stayed there; and at which steps",
+                     diverged_words});
     }
   }
-  all.push_back({"alarms", "by rule", alarm_words});
+  all.push_back({"alarms", "alarms of the runs, by rule", alarm_words});
   std::vector<TableColumn> out;
   for (const TableColumn& column : all) {
     const bool told = std::any_of(results.rows.begin(), results.rows.end(), [&](const RowResult& r) { return !column.cell(r).empty(); });

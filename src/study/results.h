@@ -1,5 +1,5 @@
 // What came of a study, from its runs' folders: figures of each run, and of each row their mean and spread over seeds. Figures of runs that
-// have not ended, or are of another config than the study's, are left out of the rows; figures of a run whose numbers went wrong are those
+// have not ended, or are of another config than the study's, are left out of the rows; figures of a run with a numerical failure are those
 // of the steps before, without a final loss.
 #pragma once
 

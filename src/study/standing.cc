@@ -92,8 +92,8 @@ RunStanding read_standing(const PlannedRun& run) {
 }  // namespace
 
 std::string_view name_of(Standing standing) {
-  constexpr std::array<std::string_view, 7> kNames = {"waiting",    "cut off", "running", "finished", "numbers went wrong",
-                                                      "unreadable", "taken"};
+  constexpr std::array<std::string_view, 7> kNames = {"waiting",           "cut off",    "running", "finished",
+                                                      "numerical failure", "unreadable", "taken"};
   return kNames[static_cast<size_t>(standing)];
 }
 

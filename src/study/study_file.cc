@@ -297,11 +297,11 @@ class StudyReader {
       }
     const auto tell = [&](const std::string& text) { yaml.problem("baseline", fmt::format("baseline = {}: {}", study.baseline, text)); };
     if (found.empty() && !seeds.empty())
-      tell("is of an axis of seeds, which rows are means over");
+      tell("is a point of an axis of seeds; rows are means over seeds, so none of them can be the baseline");
     else if (found.empty())
       tell("no axis has such a point" + closest(study.baseline, names));
     else if (found.size() > 1)
-      tell(fmt::format("points of {} axes are called so: {}", found.size(), fmt::join(found, ", ")));
+      tell(fmt::format("points of {} axes have this name or value: {}", found.size(), fmt::join(found, ", ")));
   }
 
   std::string file_;

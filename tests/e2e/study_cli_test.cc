@@ -325,7 +325,7 @@ TEST_F(StudyCli, RanksThatDivergeAreNotWaitedFor) {
   const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   EXPECT_EQ(end.exit_code, 0) << end.err;
   EXPECT_EQ(json::parse(end.out)["rows"][0]["diverged"].size(), 1u) << end.out << end.err;
-  EXPECT_NE(end.err.find("1 ended because numbers went wrong"), std::string::npos) << end.err;
+  EXPECT_NE(end.err.find("1 with a numerical failure (exit code 5)"), std::string::npos) << end.err;
   EXPECT_LT(took, 100) << end.err;
 }
 

@@ -391,7 +391,7 @@ TEST_F(StudyRunning, ARunThatAnotherStudyHasTakenIsWaitedFor) {
   const StudyEnd end = run(runs);
   EXPECT_EQ(end.finished, 1u) << said;
   EXPECT_EQ(started, Names{"a"});
-  EXPECT_NE(said.find("a is the run of another process by now, and is waited for"), std::string::npos) << said;
+  EXPECT_NE(said.find("a was started by another process meanwhile; waiting for it"), std::string::npos) << said;
 }
 
 // What comes after the last save may be left: hlat train makes it, and records the end.

@@ -199,16 +199,16 @@ TEST_F(StudyFile, EachRunHasCheckpointsOfItsOwn) {
 
 TEST_F(StudyFile, ABaselineIsOnePoint) {
   const std::string two = refusal("axes:\n  optim.beta1: [0.9, 0.95]\n  optim.beta2: [0.95, 0.99]\nbaseline: 0.95\n");
-  EXPECT_TRUE(has(two, at(4) + "baseline = 0.95: points of 2 axes are called so: beta1=0.95, beta2=0.95")) << two;
+  EXPECT_TRUE(has(two, at(4) + "baseline = 0.95: points of 2 axes have this name or value: beta1=0.95, beta2=0.95")) << two;
   const std::string seed = refusal("axes:\n  run.seed: [1, 2]\n  optim.lr: [1e-3]\nbaseline: seed=1\n");
-  EXPECT_TRUE(has(seed, at(4) + "baseline = seed=1: is of an axis of seeds")) << seed;
+  EXPECT_TRUE(has(seed, at(4) + "baseline = seed=1: is a point of an axis of seeds; rows are means over seeds")) << seed;
   EXPECT_EQ(read("axes:\n  optim.beta1: [0.9, 0.95]\n  optim.beta2: [0.95, 0.99]\nbaseline: beta2=0.95\n").baseline, "beta2=0.95");
 }
 
 TEST_F(StudyFile, OneValueWrittenInTwoWaysIsRefused) {
   const std::string told = plan_refusal("axes: {run.seed: [1, 2], optim.lr: [1e-3, 2e-3, 0.001]}\n");
-  EXPECT_TRUE(has(told, at(1) + "lr=1e-3 and lr=0.001 are one value")) << told;
-  EXPECT_EQ(told.find("one value"), told.rfind("one value")) << told;
+  EXPECT_TRUE(has(told, at(1) + "lr=1e-3 and lr=0.001 are numerically equal values")) << told;
+  EXPECT_EQ(told.find("equal values"), told.rfind("equal values")) << told;
   EXPECT_EQ(plan_runs(read("axes: {again: {seeds: true, points: [{name: a}, {name: b}]}}\n"), {}, "out").size(), 2u)
       << "the same run twice, where that is what is asked for";
 }
@@ -243,7 +243,7 @@ TEST_F(StudyFile, AKeyIsSetInOnePlace) {
   EXPECT_TRUE(has(plan_refusal("name: x\n", {"steps"}), "command line: steps: must have the form")) << plan_refusal("name: x\n", {"steps"});
   EXPECT_TRUE(has(plan_refusal("name: x\n", {"run.dir=a"}), "command line: run.dir: "));
   const std::string seed = plan_refusal("axes: {run.seed: [1, 2]}\n", {"run.seed=1"});
-  EXPECT_FALSE(has(seed, "one value")) << "what follows from another mistake is none: " << seed;
+  EXPECT_FALSE(has(seed, "equal values")) << "what follows from another mistake is none: " << seed;
 }
 
 TEST_F(StudyFile, WhatIsNoStudyIsRefused) {
