@@ -35,7 +35,7 @@ namespace {
 
 struct StudyArgs {
   std::string file, out;
-  std::vector<std::string> set, only;
+  std::vector<std::string> set, overrides, only;
   bool list = false, table = false, fresh = false, json = false;
   int64_t at_once = 0;  // 0: as the study says
   double limit_s = 0, stop_s = 0;
@@ -43,9 +43,11 @@ struct StudyArgs {
 
 using StudyJson = nlohmann::ordered_json;
 
+std::string step_of_steps(int64_t step, int64_t steps) { return steps > 0 ? fmt::format("{}/{}", step, steps) : std::to_string(step); }
+
 // The grid, how each run stands, and what it sets.
 void list_study(const Study& study, const std::vector<PlannedRun>& runs, bool json) {
-  std::vector<std::vector<std::string>> rows = {{"run", "state", "steps", "ranks", "sets"}};
+  std::vector<std::vector<std::string>> rows = {{"run", "state", "step", "ranks", "sets"}};
   StudyJson list = StudyJson::array();
   for (const PlannedRun& p : runs) {
     const RunStanding found = standing_of(p);
@@ -54,7 +56,7 @@ void list_study(const Study& study, const std::vector<PlannedRun>& runs, bool js
     std::string state(name_of(found.standing));
     if (!found.changes.empty()) state += ", of another config";
     if (found.standing == Standing::unreadable || found.standing == Standing::taken) state += ": " + found.reason;
-    rows.push_back({p.run.name, state, p.config.train.steps > 0 ? std::to_string(p.config.train.steps) : "?", std::to_string(p.ranks),
+    rows.push_back({p.run.name, state, step_of_steps(found.step, p.config.train.steps), std::to_string(p.ranks),
                     fmt::format("{}", fmt::join(keys, " "))});
     list.push_back({{"name", p.run.name},
                     {"row", p.run.row},
@@ -75,9 +77,30 @@ void list_study(const Study& study, const std::vector<PlannedRun>& runs, bool js
     print_out(table_text(rows, "llrrl"));
 }
 
+// A table in which no run has a place would take that of the results which the folder has.
+void refuse_runs_of_another_config(const StudyResults& whole) {
+  const RunStanding* other = nullptr;
+  size_t count = 0;
+  for (const RunFigures& run : whole.runs) {
+    if (run.standing.standing == Standing::waiting || run.standing.standing == Standing::taken ||
+        run.standing.standing == Standing::unreadable)
+      continue;
+    if (run.standing.changes.empty()) return;
+    if (other == nullptr) other = &run.standing;
+    ++count;
+  }
+  if (other != nullptr)
+    fail<UsageError>(
+        "--table: {} has {}, but with another config than asked for ({}), so nothing was written; give the study and the keys "
+        "that {} started with",
+        whole.study, count == 1 ? "one run" : fmt::format("{} runs", count), other->changes.front().str(),
+        count == 1 ? "it was" : "they were");
+}
+
 // The files have all runs; printed are those that were asked for.
 void tell_results(const StudyArgs& args, const Study& study, const std::vector<PlannedRun>& all, const std::vector<PlannedRun>& shown) {
   const StudyResults whole = read_results(study, all);
+  if (args.table) refuse_runs_of_another_config(whole);
   const StudyResults results = results_of(study, whole, shown);
   print_out(args.json ? json_text(results_json(results), 2) + "\n" : results_table(results, study.collect));
   for (const RunFigures& run : results.runs) {
@@ -87,8 +110,7 @@ void tell_results(const StudyArgs& args, const Study& study, const std::vector<P
       print_err(fmt::format("hlat study: {} is left out: its folder has a run of another config ({})\n", run.name,
                             run.standing.changes.front().str()));
     else if (run.standing.standing == Standing::finished && run.standing.step < run.steps)
-      print_err(
-          fmt::format("hlat study: {} is finished, and its records end with step {} of {}\n", run.name, run.standing.step, run.steps));
+      print_err(fmt::format("hlat study: {} is finished, but its metrics end at step {} of {}\n", run.name, run.standing.step, run.steps));
   }
   write_results(args.out, whole, study.collect);
   const std::string no_report = write_study_report(args.out, all, whole);
@@ -143,7 +165,9 @@ StudyEnd run_all(const StudyArgs& args, const Study& study, const std::vector<Pl
 void run_study_command(StudyArgs args) {
   const Study study = read_study(args.file, collectable_columns());
   if (args.out.empty()) args.out = (std::filesystem::path("runs/studies") / study.name).string();
-  const std::vector<PlannedRun> all = plan_runs(study, args.set, args.out);
+  std::vector<std::string> words = args.set;
+  words.insert(words.end(), args.overrides.begin(), args.overrides.end());
+  const std::vector<PlannedRun> all = plan_runs(study, words, args.out);
   const std::vector<PlannedRun> runs = chosen_runs(study, all, args.only);
   if (args.list) return list_study(study, runs, args.json);
   if (args.table) {
@@ -154,7 +178,7 @@ void run_study_command(StudyArgs args) {
   tell_results(args, study, all, all);
   print_err(fmt::format("hlat study: {}\n", end.words()));
   if (end.signal != 0) throw CLI::RuntimeError(exit_code_of_signal(end.signal, true));
-  if (end.failed > 0) throw CLI::RuntimeError(kFault);
+  if (end.failed > 0) throw CLI::RuntimeError(end.refused == end.failed ? kUsage : kFault);
 }
 
 }  // namespace
@@ -165,8 +189,10 @@ void add_study_command(CLI::App& app) {
   command->add_option("file", args->file, "a study: its base config, axes and what to collect (docs/studies.md)")
       ->required()
       ->type_name("FILE");
+  command->add_option("overrides", args->overrides, "keys for all runs, such as data.tokenizer=FILE; they win over the study")
+      ->type_name("SECTION.KEY=VALUE");
   command->add_option("--out", args->out, "folder of the runs and results; default: runs/studies/NAME")->type_name("FOLDER");
-  command->add_option("--set", args->set, "a key for all runs, such as data.tokenizer=FILE; it wins over the study")
+  command->add_option("--set", args->set, "a key for all runs: the same as the word without --set")
       ->type_name("SECTION.KEY=VALUE")
       ->allow_extra_args(false);
   command->add_option("--only", args->only, "runs, rows or points by name, with commas between them")
@@ -182,9 +208,9 @@ void add_study_command(CLI::App& app) {
   command->add_option("--stop", args->stop_s, "seconds after which runs save and end; the same command resumes them")
       ->check(within(0.0, 1e9))
       ->type_name("SECONDS");
-  command->add_flag("--list", args->list, "show the runs and how they stand; start nothing");
-  command->add_flag("--table", args->table, "only make the table and curves of what there is");
-  command->add_flag("--fresh", args->fresh, "runs whose folder has another config are set aside and started again");
+  command->add_flag("--list", args->list, "show the runs and their state; start nothing");
+  command->add_flag("--table", args->table, "only write the table and curves of the steps recorded so far; start nothing");
+  command->add_flag("--fresh", args->fresh, "set runs whose folder has another config aside, and start them again");
   command->add_flag("--json", args->json, "print the results, or the list, as one JSON object");
   show_example(*command, "hlat study studies/nano.yaml");
   command->callback([args] { run_study_command(*args); });

@@ -11,7 +11,7 @@ namespace hlat {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr size_t kFewest = 20;
+constexpr size_t kFewest = 20, kFewestForSlope = 300;
 
 // Of the line fitted to (x, y), as its value at `at` and its slope.
 struct LineFit {
@@ -63,11 +63,15 @@ Curve list_means(const ListCurve& list) {
 
 }  // namespace
 
+size_t final_count(size_t values) {
+  const size_t most = std::max<size_t>(1, values / 5);
+  return std::min({values, most, std::clamp<size_t>(values / 20, 20, 100)});
+}
+
 double final_value(std::span<const double> values) {
   if (values.empty()) return kNaN;
-  const size_t count = std::min(values.size(), std::clamp<size_t>(values.size() / 20, 20, 100));
-  const auto last = values.last(count);
-  return std::accumulate(last.begin(), last.end(), 0.0) / static_cast<double>(count);
+  const auto last = values.last(final_count(values.size()));
+  return std::accumulate(last.begin(), last.end(), 0.0) / static_cast<double>(last.size());
 }
 
 double noise_around_curve(std::span<const double> values) {
@@ -97,7 +101,8 @@ Growth growth_of(std::span<const double> values) {
     x.push_back(static_cast<double>(begin + end - 1) / 2);
     y.push_back(finite_median(std::move(logs)));
   }
-  return {1000 * fit_line(x, y, 0).slope, finite_median(part(values, 0.9, 1)) / finite_median(part(values, 0.45, 0.55))};
+  return {n < kFewestForSlope ? kNaN : 1000 * fit_line(x, y, 0).slope,
+          finite_median(part(values, 0.9, 1)) / finite_median(part(values, 0.45, 0.55))};
 }
 
 std::optional<size_t> divergence(std::span<const double> losses, std::span<const double> norms) {

@@ -47,11 +47,11 @@ std::string joined_names(const Study& study, const std::vector<size_t>& points, 
 
 StudyRun make_run(const Study& study, const std::vector<size_t>& points) {
   StudyRun run{.name = joined_names(study, points, true), .row = joined_names(study, points, false), .points = points};
-  run.ranks = study.ranks;
+  run.ranks = study.ranks, run.ranks_at = study.ranks_at;
   for (size_t a = 0; a < points.size(); ++a) {
     const StudyPoint& point = study.axes[a].points[points[a]];
     run.set.insert(run.set.end(), point.set.begin(), point.set.end());
-    if (point.ranks > 0) run.ranks = point.ranks;
+    if (point.ranks > 0) run.ranks = point.ranks, run.ranks_at = point.ranks_at;
   }
   return run;
 }
@@ -65,10 +65,11 @@ void put_entry(std::vector<Entry>& entries, const Entry& entry) {
 
 class ProblemLines {
  public:
-  void add(const std::string& text) {
+  // place: begins each line of the text.
+  void add(const std::string& text, const std::string& place = "") {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);)
-      if (seen_.insert(line).second) all_.push_back(line);
+      if (seen_.insert(place + line).second) all_.push_back(place + line);
   }
   bool none() const { return all_.empty(); }
   void refuse() const {
@@ -107,9 +108,18 @@ void check_values(const Study& study, const std::vector<PlannedRun>& planned, Pr
     for (size_t a = 0; a < study.axes.size() && !fresh; ++a) {
       const StudyPoint &first = study.axes[a].points[place->second->points[a]], &second = study.axes[a].points[p.run.points[a]];
       if (&first != &second && !first.value.empty() && !second.value.empty())
-        problems.add(fmt::format("{}: {} and {} are one value", study.axes[a].origin.str(), first.name, second.name));
+        problems.add(fmt::format("{}: {} and {} are numerically equal values", study.axes[a].origin.str(), first.name, second.name));
     }
   }
+}
+
+// The layout of a run against its ranks: where they are given, and of which run. With the study's file where they follow from the layout.
+void check_run_ranks(const Study& study, const PlannedRun& plan, ProblemLines& problems) try {
+  with_ranks(plan.config, plan.ranks, RanksAre::planned);
+} catch (const UsageError& e) {
+  const StudyRun& run = plan.run;
+  const std::string place = run.ranks > 0 ? fmt::format("{}: ranks = {}", run.ranks_at.str(), run.ranks) : study.file;
+  problems.add(e.what(), fmt::format("{}: run {}: ", place, run.name));
 }
 
 int64_t layout_ranks(const ParallelConfig& p) { return p.tp * p.pp * std::max<int64_t>(1, p.dp); }
@@ -171,7 +181,7 @@ std::vector<PlannedRun> plan_runs(const Study& study, const std::vector<std::str
       // In one folder a run would go on from the checkpoints of another.
       std::string& saves = plan.config.checkpoint.dir;
       if (!saves.empty()) saves = (std::filesystem::path(saves) / plan.run.name).string();
-      with_ranks(plan.config, plan.ranks, RanksAre::planned);
+      check_run_ranks(study, plan, problems);
       planned.push_back(std::move(plan));
     } catch (const UsageError& e) {
       problems.add(e.what());
@@ -195,7 +205,7 @@ std::vector<PlannedRun> chosen_runs(const Study& study, std::vector<PlannedRun> 
     std::vector<std::string_view> all;
     for (const PlannedRun& p : runs) all.insert(all.end(), {p.run.name, p.run.row});
     const std::string_view near = nearest(name, all);
-    fail<UsageError>("--only {}: no run, row or point of {} is called so{}; --list shows them", name, study.file,
+    fail<UsageError>("--only {}: no run, row or point of {} has this name{}; --list shows them", name, study.file,
                      near.empty() ? "" : fmt::format("; did you mean {}?", near));
   }
   std::erase_if(runs, [&](const PlannedRun& p) {

@@ -16,6 +16,7 @@ struct StudyRun {
   std::vector<size_t> points = {};  // by axis
   std::vector<Entry> set = {};
   int64_t ranks = 0;  // as given; 0: as the layout needs
+  Origin ranks_at = {};
 };
 
 // Seeds change slowest: a study that is cut short has all points with one seed before any point with the next.

@@ -37,7 +37,10 @@ std::string shown_figure(const StudyColumn& column, const SeedSpread& s) {
 
 std::string gap_words(const RowResult& row) {
   if (!row.gap) return "";
-  return fmt::format("{:+.4f}{}", *row.gap, row.gap_spreads ? fmt::format(" ({:+.1f}σ)", *row.gap_spreads) : "");
+  std::string text = fmt::format("{:+.4f}", *row.gap);
+  if (row.gap_interval) text += fmt::format(" [{:.4f}, {:.4f}]", row.gap_interval->low, row.gap_interval->high);
+  if (row.gap_spreads) text += fmt::format(" {:.1f} sd", *row.gap_spreads);
+  return text;
 }
 
 std::string diverged_words(const RowResult& row) {
@@ -54,24 +57,30 @@ std::string alarm_words(const RowResult& row) {
 }
 
 struct TableColumn {
-  std::string key, title, meaning;
+  std::string key, meaning;
   std::function<std::string(const RowResult&)> cell;
 };
 
 std::vector<TableColumn> table_columns(const StudyResults& results, const std::vector<std::string>& collect) {
   std::vector<TableColumn> all;
   for (const StudyColumn& c : study_columns()) {
-    all.push_back({std::string(c.key), std::string(c.title), std::string(c.meaning), [&c](const RowResult& row) {
+    all.push_back({std::string(c.key), std::string(c.meaning), [&c](const RowResult& row) {
                      const auto place = row.figures.find(std::string(c.key));
                      return place == row.figures.end() ? "" : shown_figure(c, place->second);
                    }});
     if (c.key == "final_loss") {
-      all.push_back({"gap", "gap", "final loss minus the baseline's; σ: in pooled deviations over the seeds of both", gap_words});
       all.push_back(
-          {"diverged", "diverged", "runs with a loss that is not finite, or that rose by 0.5 for good, and the steps", diverged_words});
+          {"gap",
+           "final_loss minus the baseline's; [low, high]: 95 % confidence interval of the mean difference (Student's t) over pairs "
+           "of runs with the same seed, where both rows have the same seeds; sd: effect size, the gap in units of the seeds' "
+           "standard deviation (pooled over both rows), which is no significance",
+           gap_words});
+      all.push_back({"diverged",
+                     "runs whose loss or gradient norm became not finite, or whose loss rose by 0.5 and stayed there; and at which steps",
+                     diverged_words});
     }
   }
-  all.push_back({"alarms", "alarms", "by rule", alarm_words});
+  all.push_back({"alarms", "alarms of the runs, by rule", alarm_words});
   std::vector<TableColumn> out;
   for (const TableColumn& column : all) {
     const bool told = std::any_of(results.rows.begin(), results.rows.end(), [&](const RowResult& r) { return !column.cell(r).empty(); });
@@ -89,12 +98,24 @@ using TableRows = std::vector<std::vector<std::string>>;
 
 TableRows table_cells(const StudyResults& results, const std::vector<TableColumn>& columns) {
   TableRows rows = {{"point", "runs"}};
-  for (const TableColumn& c : columns) rows[0].push_back(c.title);
+  for (const TableColumn& c : columns) rows[0].push_back(c.key);
   for (const RowResult& row : results.rows) {
     rows.push_back({row.name, row.ended == row.runs ? std::to_string(row.runs) : fmt::format("{} of {}", row.ended, row.runs)});
     for (const TableColumn& c : columns) rows.back().push_back(c.cell(row));
   }
   return rows;
+}
+
+// n of final_loss, of the runs that have one.
+std::string final_counts(const StudyResults& results) {
+  size_t least = 0, most = 0;
+  for (const RunFigures& run : results.runs) {
+    if (!run.standing.is_result() || !run.figures.contains("final_loss")) continue;
+    const size_t count = final_count(run.curve.loss.size());
+    least = least == 0 ? count : std::min(least, count), most = std::max(most, count);
+  }
+  if (most == 0) return "";
+  return least == most ? fmt::format("; here n = {}", most) : fmt::format("; here n = {} to {}", least, most);
 }
 
 // Mean, and least and most, over the runs of a row, of each part of the run.
@@ -194,7 +215,8 @@ std::string results_markdown(const StudyResults& results, const std::vector<std:
   }
   text += "\n";
   if (!results.baseline.empty()) text += fmt::format("Compared with: {}.\n\n", results.baseline);
-  for (const TableColumn& c : columns) text += fmt::format("- {}: {}\n", c.title, c.meaning);
+  for (const TableColumn& c : columns)
+    text += fmt::format("- `{}`: {}{}\n", c.key, c.meaning, c.key == "final_loss" ? final_counts(results) : "");
   return text + "\n![loss](loss.svg)\n\n![gradient norm](grad_norm.svg)\n";
 }
 

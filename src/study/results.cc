@@ -114,15 +114,21 @@ double noise_against(const RunCurve& run, const RunCurve& base) {
   return noise_around_curve(difference);
 }
 
+std::vector<size_t> seed_points(const Study& study, const StudyRun& run) {
+  std::vector<size_t> points;
+  for (size_t a = 0; a < study.axes.size(); ++a)
+    if (study.axes[a].seeds) points.push_back(run.points[a]);
+  return points;
+}
+
 // With the baseline's run of the same seed.
 void put_noise_against_baseline(const Study& study, const std::vector<PlannedRun>& planned, size_t i, std::vector<RunFigures>& runs) {
   const std::string base = baseline_row(study, planned[i].run);
   if (base.empty() || base == runs[i].row) return;
   for (size_t k = 0; k < planned.size(); ++k) {
-    bool same_seed = runs[k].row == base && runs[k].standing.is_result();
-    for (size_t a = 0; a < study.axes.size(); ++a)
-      same_seed = same_seed && (!study.axes[a].seeds || planned[i].run.points[a] == planned[k].run.points[a]);
-    if (same_seed) put_figure(runs[i], "noise_vs_base", noise_against(runs[i].curve, runs[k].curve));
+    const bool same_seed = seed_points(study, planned[i].run) == seed_points(study, planned[k].run);
+    if (same_seed && runs[k].row == base && runs[k].standing.is_result())
+      put_figure(runs[i], "noise_vs_base", noise_against(runs[i].curve, runs[k].curve));
   }
 }
 
@@ -148,16 +154,30 @@ std::vector<RowResult> rows_of(const Study& study, const std::vector<PlannedRun>
     if (run.diverged) row.diverged.push_back(*run.diverged);
     for (const auto& [rule, count] : run.alarms) row.alarms[rule] += count;
     for (const auto& [key, value] : run.figures) values[row.name][key].push_back(value);
+    if (run.figures.contains("final_loss")) row.final_loss[seed_points(study, planned[i].run)] = run.figures.at("final_loss");
   }
   for (RowResult& row : rows)
     for (const auto& [key, list] : values[row.name]) row.figures[key] = spread_of(list);
   return rows;
 }
 
+// Pairs of one seed, where there is one for every run of both rows: their mean difference is the gap.
+std::vector<double> paired_differences(const RowResult& row, const RowResult& base) {
+  std::vector<double> out;
+  if (row.final_loss.size() != base.final_loss.size()) return out;
+  for (const auto& [seed, loss] : row.final_loss) {
+    const auto other = base.final_loss.find(seed);
+    if (other == base.final_loss.end()) return {};
+    out.push_back(loss - other->second);
+  }
+  return out;
+}
+
 void compare_with_baseline(RowResult& row, const RowResult& base) {
   if (!base.figures.contains("final_loss") || !row.figures.contains("final_loss")) return;
   const SeedSpread &own = row.figures["final_loss"], &other = base.figures.at("final_loss");
   row.gap = own.mean - other.mean;
+  row.gap_interval = paired_interval(paired_differences(row, base));
   const auto squares = [](const SeedSpread& s) { return s.count > 1 ? static_cast<double>(s.count - 1) * s.deviation * s.deviation : 0.0; };
   const size_t freedom = own.count + other.count - 2;
   if (freedom == 0) return;
@@ -185,6 +205,8 @@ ResultJson row_json(const RowResult& row) {
   j["baseline"] = row.baseline.empty() ? ResultJson() : ResultJson(row.baseline);
   j["gap"] = row.gap ? ResultJson(*row.gap) : ResultJson();
   j["gap_spreads"] = row.gap_spreads ? ResultJson(*row.gap_spreads) : ResultJson();
+  j["gap_low"] = row.gap_interval ? ResultJson(row.gap_interval->low) : ResultJson();
+  j["gap_high"] = row.gap_interval ? ResultJson(row.gap_interval->high) : ResultJson();
   j["figures"] = ResultJson::object();
   for (const auto& [key, s] : row.figures)
     j["figures"][key] = {
@@ -208,21 +230,27 @@ ResultJson run_json(const RunFigures& run) {
 const std::vector<StudyColumn>& study_columns() {
   using Shown = StudyColumn::Shown;
   static const std::vector<StudyColumn> columns = {
-      {"final_loss", "final loss", "mean over the last 5 % of the steps (20 to 100); ± deviation over seeds", Shown::loss},
-      {"val_loss", "held out", "loss on held-out documents, the last one; ± deviation over seeds", Shown::loss},
-      {"noise", "noise", "standard deviation of the loss around a local line, over the last half", Shown::number},
-      {"noise_vs_base", "noise vs base", "the same of the loss minus the baseline's with the same seed at the same step", Shown::number},
-      {"grad_slope", "norm slope", "slope of ln(gradient norm) over the last half, in 1000 steps", Shown::number},
-      {"grad_ratio", "norm ratio", "gradient norm, median of the last tenth over that of the middle tenth", Shown::number},
-      {"drift", "drift", "largest difference of weights that ranks hold alike", Shown::number, true},
-      {"unchanged", "lost updates", "share of weights that an update left unchanged, over the last quarter", Shown::share},
-      {"tokens_per_s", "tokens/s", "median", Shown::count},
-      {"step_s", "step", "seconds of a step, median", Shown::seconds},
-      {"comm_s", "comm", "seconds of communication in a step, of rank 0, median", Shown::seconds},
-      {"comm_wait_s", "comm wait", "the part of it that computation waited for, median", Shown::seconds},
-      {"planned_bytes", "planned", "planned memory of rank 0", Shown::bytes},
-      {"device_bytes", "device", "memory of the device in use", Shown::bytes},
-      {"resident_bytes", "resident", "memory of the process of rank 0", Shown::bytes},
+      {"final_loss",
+       "mean loss of the last n steps, n = 5 % of the steps, at least 20 and at most 100, never more than a fifth of the run; ± standard "
+       "deviation over seeds",
+       Shown::loss},
+      {"val_loss", "loss on held-out documents, the last one; ± standard deviation over seeds", Shown::loss},
+      {"noise", "standard deviation of the loss around a local linear fit, over the last half of the run", Shown::number},
+      {"noise_vs_base", "the same, of the loss minus the loss of the baseline's run with the same seed at the same step", Shown::number},
+      {"grad_slope", "slope of ln(gradient norm) over the last half, per 1000 steps; not given below 300 steps", Shown::number},
+      {"grad_ratio", "gradient norm, median of the last tenth over that of the middle tenth", Shown::number},
+      {"drift", "largest difference between ranks of weights that are replicated over them", Shown::number, true},
+      {"unchanged",
+       "share of weights that an update left unchanged, over the last quarter; expected to be large under stochastic rounding, where "
+       "nothing is lost on average",
+       Shown::share},
+      {"tokens_per_s", "tokens per second, median over steps", Shown::count},
+      {"step_s", "time of a step, median", Shown::seconds},
+      {"comm_s", "time of communication in a step, of rank 0, median", Shown::seconds},
+      {"comm_wait_s", "the part of comm_s that computation waited for (exposed communication), median", Shown::seconds},
+      {"planned_bytes", "planned memory of rank 0", Shown::bytes},
+      {"device_bytes", "device memory in use", Shown::bytes},
+      {"resident_bytes", "resident host memory of rank 0", Shown::bytes},
   };
   return columns;
 }

@@ -1,5 +1,5 @@
 // What came of a study, from its runs' folders: figures of each run, and of each row their mean and spread over seeds. Figures of runs that
-// have not ended, or are of another config than the study's, are left out of the rows; figures of a run whose numbers went wrong are those
+// have not ended, or are of another config than the study's, are left out of the rows; figures of a run with a numerical failure are those
 // of the steps before, without a final loss.
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "study/curve.h"
 #include "study/grid.h"
+#include "study/paired.h"
 #include "study/standing.h"
 
 namespace hlat {
@@ -19,8 +20,7 @@ namespace hlat {
 // One figure of a run, and how tables show that of a row.
 struct StudyColumn {
   enum class Shown : uint8_t { loss, number, count, bytes, seconds, share };
-  std::string_view key;      // in results.json and `collect`
-  std::string_view title;    // in tables
+  std::string_view key;      // in results.json, `collect` and the heads of tables
   std::string_view meaning;  // in results.md
   Shown shown = Shown::number;
   bool largest = false;  // a row shows the largest of its runs instead of the mean
@@ -50,10 +50,12 @@ struct RowResult {
   std::map<std::string, std::string> points = {};  // by axis, without seeds
   size_t runs = 0, ended = 0;
   std::map<std::string, SeedSpread> figures = {};
-  // Of the final loss against that of the baseline: the difference of the means, in nats and in units of the pooled deviation over seeds of
-  // both rows. Not known with one run each.
+  std::map<std::vector<size_t>, double> final_loss = {};  // by the points of the axes of seeds
+  // Of the final loss against that of the baseline: the difference of the means, in nats and as an effect size, in units of the pooled
+  // standard deviation over seeds of both rows. The latter is not known with one run each.
   std::optional<double> gap = {}, gap_spreads = {};
-  std::vector<int64_t> diverged = {};  // steps, of those runs that did
+  std::optional<Interval> gap_interval = {};  // where both rows have the same seeds: 95 % confidence, over pairs of one seed
+  std::vector<int64_t> diverged = {};         // steps, of those runs that did
   std::map<std::string, int64_t> alarms = {};
 };
 

@@ -57,7 +57,7 @@ class StudyRunner {
         asked = true;
         for (LiveRun& live : live_) live.process->ask_to_end();
         if (!live_.empty())
-          world_.say(fmt::format("{}: {} run{} asked to end", end_.signal != 0 ? "a signal" : "the time is over", live_.size(),
+          world_.say(fmt::format("{}: {} run{} asked to end", end_.signal != 0 ? "a signal" : "--stop", live_.size(),
                                  live_.size() == 1 ? " is" : "s are"));
       }
       if (asked && end_.signal != 0 && world_.asked_twice())
@@ -142,6 +142,7 @@ class StudyRunner {
     } else if (found.is_result()) {
       count(found);
     } else if (found.of_another_run() && !options_.fresh) {
+      ++end_.refused;
       fail_run(next, " cannot be started any more: " + found.contradiction());
     } else {
       return true;
@@ -167,6 +168,7 @@ class StudyRunner {
                            run.ranks > 1 ? fmt::format(" on {} ranks", run.ranks) : ""));
   } catch (const Error& e) {
     ++end_.failed;
+    if (dynamic_cast<const UsageError*>(&e) != nullptr) ++end_.refused;
     world_.say(fmt::format("{} cannot be started: {}", run.run.name, e.what()));
   }
 
@@ -181,9 +183,8 @@ class StudyRunner {
     }
   }
 
-  // Where ranks end with an error or by a signal, mpirun waits twice checkpoint.grace_s although none is left. So a run is over when its
-  // folder has its end and nobody holds it any more. After an error the other ranks have nothing left to do; after a signal one may still
-  // be ending a save.
+  // After a failed rank mpirun can linger up to 2 x checkpoint.grace_s. So a run is over when its folder has its end and nobody holds it
+  // any more. After an error the other ranks have nothing left to do; after a signal one may still be ending a save.
   bool is_over(LiveRun& live) {
     if (!live.process->running()) return true;
     if (world_.now() - live.looked_at < kEndLook) return false;
@@ -218,16 +219,17 @@ class StudyRunner {
       ++end_.left;
       world_.say(fmt::format("{} ended before its first step; its folder still has a run of another config", name));
     } else if (found.standing == Standing::running && !asked && live.process->status() == kRefused) {
-      world_.say(fmt::format("{} is the run of another process by now, and is waited for", name));
+      world_.say(fmt::format("{} was started by another process meanwhile; waiting for it", name));
       queue_.push_back({live.plan, world_.now(), world_.now()});
     } else if (asked) {
       ++end_.left;
       world_.say(fmt::format("{} ended, step {} is recorded; the same command resumes it", name, found.step));
     } else {
+      const int code = live.exit_code ? *live.exit_code : live.process->status();
       ++end_.failed;
-      world_.say(fmt::format("{} failed with exit code {} after {}; the last lines of {}/{}:\n{}", name,
-                             live.exit_code ? *live.exit_code : live.process->status(), took, live.plan->config.run.dir, kRunOutput,
-                             last_lines(live.folder() / kRunOutput, 12)));
+      if (code == kRefused) ++end_.refused;
+      world_.say(fmt::format("{} failed with exit code {} after {}; the last lines of {}/{}:\n{}", name, code, took,
+                             live.plan->config.run.dir, kRunOutput, last_lines(live.folder() / kRunOutput, 12)));
     }
   }
 
@@ -242,7 +244,7 @@ class StudyRunner {
     for (LiveRun& live : live_) shown.push_back(shown_of(live));
     const size_t done = end_.finished + end_.numbers;
     world_.show(shown, fmt::format("{} of {} runs done{}{}, {}", done, runs_.size(),
-                                   end_.numbers > 0 ? fmt::format(", {} of them with numbers that went wrong", end_.numbers) : "",
+                                   end_.numbers > 0 ? fmt::format(", {} of them with a numerical failure", end_.numbers) : "",
                                    end_.failed > 0 ? fmt::format(", {} failed", end_.failed) : "", format_duration(world_.now() - begin_)));
   }
 
@@ -280,7 +282,7 @@ class StudyRunner {
 
 std::string StudyEnd::words() const {
   std::string text = fmt::format("{} run{} finished", finished, finished == 1 ? "" : "s");
-  if (numbers > 0) text += fmt::format(", {} ended because numbers went wrong", numbers);
+  if (numbers > 0) text += fmt::format(", {} with a numerical failure (exit code 5)", numbers);
   if (failed > 0) text += fmt::format(", {} failed", failed);
   if (left > 0) text += fmt::format(", {} left: the same command resumes the study", left);
   return text;

@@ -52,6 +52,7 @@ struct StudyOptions {
 
 struct StudyEnd {
   size_t finished = 0, numbers = 0, failed = 0, left = 0;  // runs; left: not begun, or ended before their last step
+  size_t refused = 0;                                      // of those that failed: for what a user must change
   int signal = 0;                                          // that ended it
   std::string words() const;                               // "12 of 15 runs finished, ..."
 };

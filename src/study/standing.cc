@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "config/free_keys.h"
 #include "config/load.h"
 #include "record/run_overview.h"
 
@@ -17,23 +18,6 @@ namespace hlat {
 namespace {
 
 constexpr int kNumbersWentWrong = 5;  // cli/exit_code.h
-
-// Keys, or beginnings of keys, that may differ; those of kDecisive may not.
-constexpr std::array<std::string_view, 2> kDecisive = {"checkpoint.init_from", "checkpoint.resume_from"};
-constexpr std::array<std::string_view, 14> kFree = {"run.dir",
-                                                    "run.tensorboard",
-                                                    "run.sample_lines",
-                                                    "run.lease_s",
-                                                    "data.workers",
-                                                    "data.prefetch",
-                                                    "data.cache_dir",
-                                                    "checkpoint.",
-                                                    "launch.",
-                                                    "device.threads",
-                                                    "device.backend",
-                                                    "parallel.timeout_s",
-                                                    "parallel.start_timeout_s",
-                                                    "parallel.comm"};
 
 std::optional<Config> recorded_config(const std::filesystem::path& folder) {
   std::error_code none;
@@ -92,8 +76,8 @@ RunStanding read_standing(const PlannedRun& run) {
 }  // namespace
 
 std::string_view name_of(Standing standing) {
-  constexpr std::array<std::string_view, 7> kNames = {"waiting",    "cut off", "running", "finished", "numbers went wrong",
-                                                      "unreadable", "taken"};
+  constexpr std::array<std::string_view, 7> kNames = {"waiting",           "cut off",    "running", "finished",
+                                                      "numerical failure", "unreadable", "taken"};
   return kNames[static_cast<size_t>(standing)];
 }
 
@@ -111,9 +95,7 @@ std::vector<KeyChange> contradictions(const Config& recorded, const Config& plan
     if (c.key == "parallel.dp" && planned.parallel.dp == 0) return true;
     if (c.key == "train.micro_batch" && planned.train.micro_batch == 0) return true;
     if (c.key == "train.steps" && planned.train.steps == 0) return true;
-    if (std::find(kDecisive.begin(), kDecisive.end(), c.key) != kDecisive.end()) return false;
-    return std::any_of(kFree.begin(), kFree.end(),
-                       [&](std::string_view free) { return free.ends_with('.') ? c.key.starts_with(free) : c.key == free; });
+    return is_free_key(c.key);
   });
   return changes;
 }

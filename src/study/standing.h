@@ -15,7 +15,7 @@ enum class Standing : uint8_t {
   cut_off,     // begun; hlat train resumes it, or starts it again where nothing was saved
   running,     // another process works on it
   finished,    // it has recorded that it is
-  numbers,     // ended because its numbers went wrong, exit code 5: a result
+  numbers,     // ended with a numerical failure, exit code 5: a result
   unreadable,  // its folder cannot be read
   taken,       // its checkpoint.dir has checkpoints, and nothing else is there: they are of another run, which it would go on with
 };

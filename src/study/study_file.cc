@@ -45,6 +45,14 @@ std::string as_study_name(std::string text) {
   return text;
 }
 
+// One that was named in the place of a study.
+bool is_train_config(const YAML::Node& root) {
+  for (const char* key : {"base", "set", "axes", "runs"})
+    if (root[key].IsDefined()) return false;
+  const std::vector<Section> all = all_sections();
+  return std::any_of(all.begin(), all.end(), [&](const Section& s) { return root[std::string(s.name)].IsDefined(); });
+}
+
 class StudyReader {
  public:
   StudyReader(const std::string& file, Problems& problems) : file_(file), problems_(problems) {}
@@ -55,6 +63,9 @@ class StudyReader {
       problem(root, "must hold keys such as `base` and `axes`");
       return study;
     }
+    if (is_train_config(root))
+      fail<UsageError>("{}: this is a config of hlat train; a study names it as `base: {}`, see docs/studies.md", file_,
+                       fs::path(file_).filename().string());
     YamlMap yaml(root, file_, "a study", problems_);
     study.name = yaml.text("name", as_study_name(fs::path(file_).stem().string()));
     if (!is_study_name(study.name)) yaml.problem("name", fmt::format("name = {}: {}", study.name, kNameRule));
@@ -62,9 +73,10 @@ class StudyReader {
     if (const YAML::Node set = yaml.node("set"); set.IsDefined()) read_set(set, study.set);
     if (const YAML::Node runs = yaml.node("runs"); runs.IsDefined()) read_axis("run", runs, runs, study.axes);
     read_axes(yaml.node("axes"), study.axes);
+    tell_leaves_apart(study.axes);
     study.only = read_matches(yaml.node("only"), "only", study.axes);
     study.exclude = read_matches(yaml.node("exclude"), "exclude", study.axes);
-    study.ranks = yaml.integer("ranks", 0, 0);
+    study.ranks = read_ranks(yaml, study.ranks_at);
     study.at_once = yaml.integer("at_once", 1, 1);
     study.baseline = yaml.text("baseline");
     check_baseline(yaml, study);
@@ -87,6 +99,13 @@ class StudyReader {
   void problem(const YAML::Node& at, const std::string& text) {
     const int line = at.IsDefined() ? at.Mark().line : -1;
     problems_.add(line < 0 ? file_ : fmt::format("{}:{}", file_, line + 1), text);
+  }
+
+  // 0: none are given.
+  int64_t read_ranks(YamlMap& yaml, Origin& at) const {
+    if (!yaml.has("ranks")) return 0;
+    at = origin_at(yaml.node("ranks"));
+    return yaml.integer("ranks", 1, 1);
   }
 
   Origin origin_at(const YAML::Node& at) const { return {Origin::Kind::command_line, file_, at.Mark().line + 1}; }
@@ -174,11 +193,26 @@ class StudyReader {
     }
     if (!list.IsDefined() || !list.IsSequence() || list.size() == 0)
       return problem(at, fmt::format("the axis {} must have a list of points, or of values", name));
-    for (const StudyAxis& other : out)
-      if (other.is_called(name) || axis.is_called(other.name) || (!axis.leaf.empty() && axis.leaf == other.leaf))
-        return problem(at, fmt::format("the axis {} is there twice, first in line {}", name, other.origin.line));
+    for (const StudyAxis& other : out) {
+      if (other.name == name) return problem(at, fmt::format("the axis {} is there twice, first in line {}", name, other.origin.line));
+      if (other.is_called(name) || axis.is_called(other.name))
+        return problem(at, fmt::format("the axis {} and the axis {} of line {} can both be called {}; give one of them another name", name,
+                                       other.name, other.origin.line, name.size() < other.name.size() ? name : other.name));
+    }
     for (const YAML::Node& item : list) read_point(axis, item);
     out.push_back(std::move(axis));
+  }
+
+  // Keys that end alike (run.seed, data.seed) name axis and points as a whole.
+  static void tell_leaves_apart(std::vector<StudyAxis>& axes) {
+    std::map<std::string, int> count;
+    for (const StudyAxis& axis : axes) ++count[axis.leaf];
+    for (StudyAxis& axis : axes) {
+      if (axis.leaf.empty() || count[axis.leaf] < 2) continue;
+      axis.leaf = axis.name;
+      for (StudyPoint& point : axis.points)
+        if (!point.value.empty()) point.name = as_study_name(axis.leaf + "=" + point.value);
+    }
   }
 
   void read_point(StudyAxis& axis, const YAML::Node& node) {
@@ -198,7 +232,7 @@ class StudyReader {
       point.name = yaml.required("name");
       if (yaml.has("name") && !is_study_name(point.name)) yaml.problem("name", fmt::format("name = {}: {}", point.name, kNameRule));
       if (const YAML::Node set = yaml.node("set"); set.IsDefined()) read_set(set, point.set);
-      point.ranks = yaml.integer("ranks", 0, 0);
+      point.ranks = read_ranks(yaml, point.ranks_at);
       yaml.refuse_unknown();
     }
     for (const StudyPoint& other : axis.points)
@@ -263,11 +297,11 @@ class StudyReader {
       }
     const auto tell = [&](const std::string& text) { yaml.problem("baseline", fmt::format("baseline = {}: {}", study.baseline, text)); };
     if (found.empty() && !seeds.empty())
-      tell("is of an axis of seeds, which rows are means over");
+      tell("is a point of an axis of seeds; rows are means over seeds, so none of them can be the baseline");
     else if (found.empty())
       tell("no axis has such a point" + closest(study.baseline, names));
     else if (found.size() > 1)
-      tell(fmt::format("points of {} axes are called so: {}", found.size(), fmt::join(found, ", ")));
+      tell(fmt::format("points of {} axes have this name or value: {}", found.size(), fmt::join(found, ", ")));
   }
 
   std::string file_;

@@ -6,7 +6,8 @@
 //   axes:
 //     precision:                      an axis with a name, and points with names
 //       - {name: sr, set: {train.precision: bf16_sr}}
-//     run.seed: [1, 2, 3]             the short form: one key and its values; points are called seed=1, seed=2, ...
+//     run.seed: [1, 2, 3]             the short form: one key and its values; points are called seed=1, seed=2, ..., or run.seed=1 where
+//                                     another axis has a key that ends alike
 //     noise: {seeds: true, points: [...]}   an axis that tables take the mean over; one of run.seed is such an axis
 //   runs: [{name: a, set: {...}}]     one more axis, without a name: a list instead of a grid
 //   only, exclude: [{precision: sr, tp: [2, 4]}]   combinations, by points of axes
@@ -30,12 +31,13 @@ struct StudyPoint {
   std::string value = {};  // "1" then
   std::vector<Entry> set = {};
   int64_t ranks = 0;  // 0: the study's
+  Origin ranks_at = {};
   bool is_called(const std::string& word) const { return word == name || (!value.empty() && word == value); }
 };
 
 struct StudyAxis {
   std::string name;       // "run.seed" in the short form
-  std::string leaf = {};  // "seed" then
+  std::string leaf = {};  // "seed" then, or "run.seed" where another axis has a key that ends alike
   bool seeds = false;     // tables take the mean over it
   std::vector<StudyPoint> points = {};
   Origin origin = {};
@@ -52,6 +54,7 @@ struct Study {
   std::vector<StudyAxis> axes = {};
   std::vector<StudyMatch> only = {}, exclude = {};
   int64_t ranks = 0, at_once = 1;  // ranks 0: as the layout needs
+  Origin ranks_at = {};
   std::string baseline = {};
   std::vector<std::string> collect = {};
 };

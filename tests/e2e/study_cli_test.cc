@@ -122,6 +122,9 @@ TEST_F(StudyCli, ListsChoosesAndRefuses) {
   EXPECT_EQ(run_binary({"study", dir_.path("none.yaml")}).exit_code, 2);
 
   ASSERT_EQ(run_binary(args("a", {"--only", "fp32+seed=1"})).exit_code, 0);
+  const std::string table = run_binary(args("a", {"--list"})).out;
+  EXPECT_NE(table.find("fp32+seed=1     finished  30/30 "), std::string::npos) << table;
+  EXPECT_NE(table.find("bf16_sr+seed=1  waiting    0/30 "), std::string::npos) << table;
   const RunResult other = run_binary(args("a", {"--only", "fp32+seed=1", "--set", "optim.lr=1e-3"}));
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_NE(other.err.find("of another config: optim.lr 0.004 -> 0.001"), std::string::npos) << other.err;
@@ -131,9 +134,31 @@ TEST_F(StudyCli, ListsChoosesAndRefuses) {
   // What cannot be started anew leaves the old run, which is no result of this study.
   const RunResult failed = run_binary(args("a", {"--only", "fp32+seed=1", "--set", "data.tokenizer=none.json", "--set", "data.sources=[]",
                                                  "--set", "data.sources[0].path=none.txt", "--fresh", "--json"}));
-  EXPECT_EQ(failed.exit_code, 4) << failed.err;
+  EXPECT_EQ(failed.exit_code, 2) << failed.err;
   EXPECT_NE(failed.err.find("fp32+seed=1 failed with exit code 2"), std::string::npos) << failed.err;
   EXPECT_EQ(json::parse(failed.out)["rows"][0]["ended"], 0) << failed.out;
+}
+
+TEST_F(StudyCli, RunsThatALimitLeavesAreNoFailure) {
+  const RunResult end = run_binary(args("l", {"--limit", "0.001", "--only", "seed=1"}));
+  EXPECT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_NE(end.err.find("left: the same command resumes the study"), std::string::npos) << end.err;
+}
+
+TEST_F(StudyCli, KeysAreGivenAsWordsOrWithSet) {
+  const auto lengths = [&](const std::vector<std::string>& more) {
+    const RunResult list = run_binary(args("w", more));
+    EXPECT_EQ(list.exit_code, 0) << list.err;
+    std::vector<int64_t> out;
+    for (const json& run : json(json::parse(list.out)["runs"])) out.push_back(run["steps"]);
+    return out;
+  };
+  EXPECT_EQ(lengths({"train.steps=7", "optim.lr=1e-3", "--only", "fp32", "--list", "--json"}), (std::vector<int64_t>{7, 7}));
+  EXPECT_EQ(lengths({"--list", "--json", "--only", "fp32", "train.steps=8"}), (std::vector<int64_t>{8, 8}));
+  const RunResult wrong = run_binary(args("w", {"--list", "optim.lrr=1", "other.yaml"}));
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.err.find("command line: optim.lrr = 1: "), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("command line: other.yaml: must have the form section.key=value"), std::string::npos) << wrong.err;
 }
 
 TEST_F(StudyCli, DivergenceIsAResultAndOtherFailuresAreTold) {
@@ -146,7 +171,7 @@ runs:
   - {name: sound, set: {optim.lr: 1e-3}}
 )");
   const RunResult end = run_binary({"study", file, "--out", dir_.path("wild"), "--json"});
-  EXPECT_EQ(end.exit_code, 4) << end.err;
+  EXPECT_EQ(end.exit_code, 2) << "the one failure is of its input: " << end.err;
   const json rows = json::parse(end.out)["rows"];
   ASSERT_EQ(rows.size(), 3u);
   ASSERT_EQ(rows[0]["diverged"].size(), 1u) << end.out << end.err;
@@ -155,6 +180,10 @@ runs:
   EXPECT_EQ(rows[2]["ended"], 1) << "the study continues with the rest";
   EXPECT_NE(end.err.find("lost failed with exit code 2"), std::string::npos) << end.err;
   EXPECT_NE(end.err.find("none.json"), std::string::npos) << end.err;
+  // Another failure, which may pass, beside it.
+  fs::remove_all(dir_.path("wild/sound"));
+  dir_.write("wild/sound", "a file in the place of its folder");
+  EXPECT_EQ(run_binary({"study", file, "--out", dir_.path("wild")}).exit_code, 4);
   const RunResult table = run_binary({"study", file, "--out", dir_.path("wild"), "--table"});
   EXPECT_EQ(table.exit_code, 0) << table.err;
   EXPECT_NE(table.out.find("1 of 1 at"), std::string::npos) << table.out;
@@ -262,8 +291,19 @@ TEST_F(StudyCli, TheReportLeavesOutWhatTheTableLeavesOut) {
   const std::string page = slurp(dir_.path("o/report.html"));
   EXPECT_NE(page.find("bf16_sr+seed=1"), std::string::npos);
   EXPECT_EQ(page.find("fp32+seed=1"), std::string::npos);
+}
+
+TEST_F(StudyCli, ATableOfRunsOfAnotherConfigAloneIsRefusedAndWritesNothing) {
+  ASSERT_EQ(run_binary(args("o", {"--only", "seed=1"})).exit_code, 0);
+  const std::vector<std::string> files = {"results.json", "results.md", "loss.svg", "grad_norm.svg"};
+  std::vector<std::string> before;
+  for (const std::string& file : files) before.push_back(slurp(dir_.path("o/" + file)));
   const RunResult other = run_binary(args("o", {"--table", "--set", "optim.beta2=0.9"}));
-  EXPECT_NE(other.err.find("report.html is left out: no run has a step yet"), std::string::npos) << other.err;
+  EXPECT_EQ(other.exit_code, 2) << other.err;
+  EXPECT_NE(other.err.find("--table: nano has 2 runs, but with another config than asked for (optim.beta2 0.95 -> 0.9)"), std::string::npos)
+      << other.err;
+  EXPECT_EQ(other.out, "");
+  for (size_t i = 0; i < files.size(); ++i) EXPECT_EQ(slurp(dir_.path("o/" + files[i])), before[i]) << files[i];
 }
 
 TEST_F(StudyCli, AMissingMpirunIsNamed) {
@@ -271,7 +311,7 @@ TEST_F(StudyCli, AMissingMpirunIsNamed) {
   setenv("PATH", dir_.path().c_str(), 1);
   const RunResult end = run_binary(args("m", {"--set", "parallel.tp=2", "--only", "fp32+seed=1"}));
   setenv("PATH", path.c_str(), 1);
-  EXPECT_EQ(end.exit_code, 4) << end.err;
+  EXPECT_EQ(end.exit_code, 2) << end.err;
   EXPECT_NE(end.err.find("fp32+seed=1 cannot be started: mpirun was not found"), std::string::npos) << end.err;
   EXPECT_NE(end.err.find("launch.starter = auto"), std::string::npos) << end.err;
 }
@@ -285,7 +325,7 @@ TEST_F(StudyCli, RanksThatDivergeAreNotWaitedFor) {
   const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   EXPECT_EQ(end.exit_code, 0) << end.err;
   EXPECT_EQ(json::parse(end.out)["rows"][0]["diverged"].size(), 1u) << end.out << end.err;
-  EXPECT_NE(end.err.find("1 ended because numbers went wrong"), std::string::npos) << end.err;
+  EXPECT_NE(end.err.find("1 with a numerical failure (exit code 5)"), std::string::npos) << end.err;
   EXPECT_LT(took, 100) << end.err;
 }
 

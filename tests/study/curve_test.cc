@@ -33,10 +33,17 @@ TEST(Curve, FinalValues) {
   values.assign(1000, 5.0);
   for (size_t i = 950; i < 1000; ++i) values[i] = 1;
   EXPECT_EQ(final_value(values), 1);
-  values.assign(40, 4.0);
-  for (size_t i = 20; i < 40; ++i) values[i] = 2;
+  values.assign(200, 4.0);
+  for (size_t i = 180; i < 200; ++i) values[i] = 2;
   EXPECT_EQ(final_value(values), 2) << "at least 20";
-  EXPECT_EQ(final_value(std::vector<double>{1, 2, 3}), 2) << "of fewer, all";
+}
+
+TEST(Curve, FinalValuesOfShortRunsLeaveTheirBeginningOut) {
+  EXPECT_EQ(final_count(60), 12u);
+  EXPECT_EQ(final_count(12), 2u);
+  EXPECT_EQ(final_count(3), 1u);
+  EXPECT_EQ(final_value(std::vector<double>{9, 8, 7, 6, 5, 4, 3, 3, 3, 3, 2, 1}), 1.5);
+  EXPECT_EQ(final_value(std::vector<double>{3, 2, 1}), 1);
 }
 
 TEST(Curve, ALineHasNoNoiseWhateverItsSlope) {
@@ -71,10 +78,13 @@ TEST(Curve, GrowthIsTheSlopeOfTheLogarithm) {
   EXPECT_NEAR(g.ratio, std::exp(0.002 * 900), 1e-2 * std::exp(1.8));
   for (size_t i = 1000; i < norms.size(); i += 37) norms[i] *= 100;
   EXPECT_NEAR(growth_of(norms).slope, 2, 0.05) << "spikes do not tilt it";
-  const Growth flat = growth_of(std::vector<double>(100, 0.7));
+  const Growth flat = growth_of(std::vector<double>(300, 0.7));
   EXPECT_EQ(flat.slope, 0);
   EXPECT_EQ(flat.ratio, 1);
-  EXPECT_TRUE(std::isnan(growth_of(std::vector<double>(5, 1.0)).slope));
+  const Growth few = growth_of(std::vector<double>(299, 0.7));
+  EXPECT_TRUE(std::isnan(few.slope)) << "150 steps do not tell what 1000 would do";
+  EXPECT_EQ(few.ratio, 1);
+  EXPECT_TRUE(std::isnan(growth_of(std::vector<double>(5, 1.0)).ratio));
 }
 
 TEST(Divergence, AHealthyRunHasNone) {

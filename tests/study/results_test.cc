@@ -83,6 +83,29 @@ TEST_F(StudyResult, RowsHaveMeanSpreadAndGap) {
   EXPECT_TRUE(other.diverged.empty());
 }
 
+TEST_F(StudyResult, AGapHasAnEffectSizeAndAConfidenceInterval) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.2), make("seed=1+lr=2e-3", 3.5), make("seed=2+lr=2e-3", 3.72);
+  const StudyResults all = read_results(study_, runs_);
+  const RowResult& other = row(all, "lr=2e-3");
+  ASSERT_TRUE(other.gap_interval);
+  EXPECT_NEAR(other.gap_interval->low, 0.51 - 12.7062 * 0.01, 1e-4) << "differences of 0.5 and 0.52";
+  EXPECT_NEAR(other.gap_interval->high, 0.51 + 12.7062 * 0.01, 1e-4);
+  EXPECT_NE(results_table(all, {"gap"}).find("+0.5100 [0.3829, 0.6371] 3.4 sd"), std::string::npos) << results_table(all, {"gap"});
+  const std::string text = results_markdown(all, {"gap"});
+  EXPECT_NE(text.find("sd: effect size, the gap in units of the seeds' standard deviation"), std::string::npos) << text;
+  const nlohmann::json rows = nlohmann::json::parse(results_json(all).dump())["rows"];
+  EXPECT_NEAR(rows[1]["gap_low"].get<double>(), 0.3829, 1e-4);
+  EXPECT_NEAR(rows[1]["gap_high"].get<double>(), 0.6371, 1e-4);
+  EXPECT_TRUE(rows[0]["gap_low"].is_null()) << "the baseline";
+}
+
+TEST_F(StudyResult, RowsOfOtherSeedsHaveNoInterval) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.2), make("seed=1+lr=2e-3", 3.5), make("seed=2+lr=2e-3", 3.5, 5, 61);
+  const StudyResults all = read_results(study_, runs_);
+  EXPECT_NEAR(*row(all, "lr=2e-3").gap, 0.4, 1e-12);
+  EXPECT_FALSE(row(all, "lr=2e-3").gap_interval);
+}
+
 TEST_F(StudyResult, RunsThatAreNotOverAreLeftOutAndDivergedOnesTold) {
   make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 9.0, 130), make("seed=1+lr=2e-3", 3.5, 5, 61);
   const StudyResults all = read_results(study_, runs_);
@@ -205,11 +228,31 @@ TEST_F(StudyResult, TheTableHasTheColumnsThatAreAskedFor) {
   make("seed=1+lr=1e-3", 3.0);
   const StudyResults all = read_results(study_, runs_);
   const std::string table = results_table(all, {"final_loss", "step_s"});
-  EXPECT_EQ(table.substr(0, table.find('\n')), "point      runs  final loss       step");
+  EXPECT_EQ(table.substr(0, table.find('\n')), "point      runs  final_loss     step_s");
   EXPECT_NE(table.find("lr=1e-3  1 of 2      3.0000  500.00 ms"), std::string::npos) << table;
   const std::string all_columns = results_table(all, {});
   EXPECT_EQ(all_columns.find("drift"), std::string::npos) << "nothing has drift: " << all_columns;
+  EXPECT_EQ(all_columns.find("grad_slope"), std::string::npos) << "100 steps: " << all_columns;
   EXPECT_NE(all_columns.find("2.0 MiB"), std::string::npos) << all_columns;
+}
+
+TEST_F(StudyResult, TheTableNamesColumnsAsCollectDoes) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=1+lr=2e-3", 3.5);
+  const StudyResults all = read_results(study_, runs_);
+  std::vector<std::string> keys;
+  for (const std::string_view key : collectable_columns()) keys.emplace_back(key);
+  const std::string table = results_table(all, keys), markdown = results_markdown(all, keys);
+  for (const std::string& key : keys) {
+    EXPECT_NE((" " + table.substr(0, table.find('\n')) + " ").find(" " + key + " "), std::string::npos) << table;
+    EXPECT_NE(markdown.find("\n- `" + key + "`: "), std::string::npos) << markdown;
+  }
+  EXPECT_NE(markdown.find("expected to be large under stochastic rounding, where nothing is lost on average"), std::string::npos);
+}
+
+TEST_F(StudyResult, TheNumberOfStepsOfAFinalLossIsTold) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.0, 5, 61);
+  const std::string text = results_markdown(read_results(study_, runs_), {});
+  EXPECT_NE(text.find("never more than a fifth of the run; ± standard deviation over seeds; here n = 20\n"), std::string::npos) << text;
 }
 
 TEST_F(StudyResult, FilesAreWrittenAndWrittenAgain) {

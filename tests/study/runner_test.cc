@@ -144,6 +144,15 @@ TEST_F(StudyRunning, NumbersThatWentWrongAreAResultAndOtherFailuresAreTold) {
   EXPECT_EQ(started, Names{"bad"}) << "what failed is tried again";
 }
 
+TEST_F(StudyRunning, FailuresOnBadInputAreCountedApart) {
+  codes = {{"bad", 2}, {"fault", 4}};
+  refused = {"odd"};
+  codes["odd"] = 2;
+  const StudyEnd end = run({plan("bad"), plan("fault"), plan("good"), plan("odd")});
+  EXPECT_EQ(end.failed, 3u) << said;
+  EXPECT_EQ(end.refused, 2u) << said;
+}
+
 TEST_F(StudyRunning, ARunThatCannotBeStartedLeavesTheOthersAlone) {
   broken["b"] = "cannot create the run folder b: No space left on device";
   const StudyEnd end = run({plan("a"), plan("b"), plan("c")}, {.at_once = 2});
@@ -382,7 +391,7 @@ TEST_F(StudyRunning, ARunThatAnotherStudyHasTakenIsWaitedFor) {
   const StudyEnd end = run(runs);
   EXPECT_EQ(end.finished, 1u) << said;
   EXPECT_EQ(started, Names{"a"});
-  EXPECT_NE(said.find("a is the run of another process by now, and is waited for"), std::string::npos) << said;
+  EXPECT_NE(said.find("a was started by another process meanwhile; waiting for it"), std::string::npos) << said;
 }
 
 // What comes after the last save may be left: hlat train makes it, and records the end.

@@ -131,6 +131,30 @@ TEST_F(StudyFile, RanksFollowFromTheLayout) {
   EXPECT_TRUE(has(plan_refusal("ranks: 3\nset: {parallel.tp: 2}\n"), "3")) << plan_refusal("ranks: 3\nset: {parallel.tp: 2}\n");
 }
 
+TEST_F(StudyFile, RanksThatDoNotFitAreToldWithTheirLineAndRun) {
+  const std::string told = plan_refusal(R"(ranks: 3
+set: {parallel.tp: 2}
+axes:
+  a:
+    - {name: x}
+    - {name: y, ranks: 5}
+    - {name: z, ranks: 2}
+)");
+  EXPECT_TRUE(has(told, at(1) + "ranks = 3: run x: parallel.tp (2) x ")) << told;
+  EXPECT_TRUE(has(told, at(6) + "ranks = 5: run y: parallel.tp (2) x ")) << told;
+  EXPECT_FALSE(has(told, "run z")) << told;
+  const std::string all = plan_refusal("base: {train: {global_batch: 5, micro_batch: 1}}\nset: {parallel.dp: 2}\n");
+  EXPECT_TRUE(has(all, "global_batch")) << all;
+}
+
+TEST_F(StudyFile, ThereIsAtLeastOneRank) {
+  for (const std::string ranks : {"0", "-1"}) {
+    const std::string told = refusal("ranks: " + ranks + "\naxes:\n  a:\n    - {name: x, ranks: " + ranks + "}\n");
+    EXPECT_TRUE(has(told, at(1) + "ranks must be at least 1")) << told;
+    EXPECT_TRUE(has(told, at(4) + "ranks must be at least 1")) << told;
+  }
+}
+
 TEST_F(StudyFile, MistakesAreToldTogetherWithTheirLines) {
   const std::string told = refusal(R"(nam: x
 axes:
@@ -175,16 +199,16 @@ TEST_F(StudyFile, EachRunHasCheckpointsOfItsOwn) {
 
 TEST_F(StudyFile, ABaselineIsOnePoint) {
   const std::string two = refusal("axes:\n  optim.beta1: [0.9, 0.95]\n  optim.beta2: [0.95, 0.99]\nbaseline: 0.95\n");
-  EXPECT_TRUE(has(two, at(4) + "baseline = 0.95: points of 2 axes are called so: beta1=0.95, beta2=0.95")) << two;
+  EXPECT_TRUE(has(two, at(4) + "baseline = 0.95: points of 2 axes have this name or value: beta1=0.95, beta2=0.95")) << two;
   const std::string seed = refusal("axes:\n  run.seed: [1, 2]\n  optim.lr: [1e-3]\nbaseline: seed=1\n");
-  EXPECT_TRUE(has(seed, at(4) + "baseline = seed=1: is of an axis of seeds")) << seed;
+  EXPECT_TRUE(has(seed, at(4) + "baseline = seed=1: is a point of an axis of seeds; rows are means over seeds")) << seed;
   EXPECT_EQ(read("axes:\n  optim.beta1: [0.9, 0.95]\n  optim.beta2: [0.95, 0.99]\nbaseline: beta2=0.95\n").baseline, "beta2=0.95");
 }
 
 TEST_F(StudyFile, OneValueWrittenInTwoWaysIsRefused) {
   const std::string told = plan_refusal("axes: {run.seed: [1, 2], optim.lr: [1e-3, 2e-3, 0.001]}\n");
-  EXPECT_TRUE(has(told, at(1) + "lr=1e-3 and lr=0.001 are one value")) << told;
-  EXPECT_EQ(told.find("one value"), told.rfind("one value")) << told;
+  EXPECT_TRUE(has(told, at(1) + "lr=1e-3 and lr=0.001 are numerically equal values")) << told;
+  EXPECT_EQ(told.find("equal values"), told.rfind("equal values")) << told;
   EXPECT_EQ(plan_runs(read("axes: {again: {seeds: true, points: [{name: a}, {name: b}]}}\n"), {}, "out").size(), 2u)
       << "the same run twice, where that is what is asked for";
 }
@@ -219,7 +243,7 @@ TEST_F(StudyFile, AKeyIsSetInOnePlace) {
   EXPECT_TRUE(has(plan_refusal("name: x\n", {"steps"}), "command line: steps: must have the form")) << plan_refusal("name: x\n", {"steps"});
   EXPECT_TRUE(has(plan_refusal("name: x\n", {"run.dir=a"}), "command line: run.dir: "));
   const std::string seed = plan_refusal("axes: {run.seed: [1, 2]}\n", {"run.seed=1"});
-  EXPECT_FALSE(has(seed, "one value")) << "what follows from another mistake is none: " << seed;
+  EXPECT_FALSE(has(seed, "equal values")) << "what follows from another mistake is none: " << seed;
 }
 
 TEST_F(StudyFile, WhatIsNoStudyIsRefused) {
@@ -227,6 +251,28 @@ TEST_F(StudyFile, WhatIsNoStudyIsRefused) {
   EXPECT_TRUE(has(refusal("a: [\n"), "is not valid YAML")) << refusal("a: [\n");
   EXPECT_TRUE(has(message_of([&] { read_study(dir_.path("none.yaml"), {}); }), "cannot be read: No such file"));
   EXPECT_TRUE(has(message_of([&] { read_study(dir_.path(), {}); }), "it is a folder"));
+}
+
+TEST_F(StudyFile, AConfigOfARunIsNamedAsOne) {
+  for (const std::string text : {"model: {preset: nano}\ntrain: {steps: 5}\n", "optim: {lr: 1}\nname: a\n"})
+    EXPECT_EQ(refusal(text),
+              dir_.path("s.yaml") + ": this is a config of hlat train; a study names it as `base: s.yaml`, see docs/studies.md");
+  EXPECT_TRUE(has(refusal("base: {}\ntrain: {steps: 5}\n"), at(2) + "a study has no key 'train'"));
+}
+
+TEST_F(StudyFile, KeysThatEndAlikeAreNamedAsAWhole) {
+  const std::string text = "axes:\n  run.seed: [1, 2]\n  data.seed: [1, 3]\n  optim.lr: [1e-3]\n";
+  const Study study = read(text + "exclude: [{run.seed: 2, data.seed: 3}]\n");
+  EXPECT_TRUE(study.axes[0].seeds && study.axes[1].seeds);
+  const std::vector<PlannedRun> runs = plan_runs(study, {}, "out");
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[1].run.name, "run.seed=1+data.seed=3+lr=1e-3");
+  EXPECT_EQ(runs[1].config.data.seed, 3u);
+  EXPECT_TRUE(has(refusal(text + "only: [{seed: 1}]\n"), "only: there is no axis seed; ")) << refusal(text + "only: [{seed: 1}]\n");
+  EXPECT_TRUE(has(refusal("axes:\n  - run.seed: [1]\n  - run.seed: [2]\n"), at(3) + "the axis run.seed is there twice, first in line 2"));
+  const std::string both = refusal("axes:\n  run.seed: [1, 2]\n  seed: [{name: a}]\n");
+  EXPECT_TRUE(has(both, at(3) + "the axis seed and the axis run.seed of line 2 can both be called seed; give one of them another name"))
+      << both;
 }
 
 TEST_F(StudyFile, NamesChooseRunsRowsAndPoints) {
