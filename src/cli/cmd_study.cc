@@ -113,7 +113,7 @@ void tell_results(const StudyArgs& args, const Study& study, const std::vector<P
       print_err(fmt::format("hlat study: {} is finished, but its metrics end at step {} of {}\n", run.name, run.standing.step, run.steps));
   }
   write_results(args.out, whole, study.collect);
-  const std::string no_report = write_study_report(args.out, all, whole);
+  const std::string no_report = write_study_report(args.out, all, whole, study.collect);
   print_err(fmt::format("results.json, results.md, loss.svg{} are in {}\n",
                         no_report.empty() ? fmt::format(", grad_norm.svg and {}", kStudyReport) : " and grad_norm.svg", args.out));
   if (!no_report.empty()) print_err(fmt::format("hlat study: {} is left out: {}\n", kStudyReport, no_report));

@@ -1,4 +1,4 @@
-// The report of a study's runs, overlaid, as one HTML file in the study's folder: what `hlat report` makes of them.
+// The report of a study as one HTML file in its folder: what `hlat report` makes of its runs, under the table of its results.
 #pragma once
 
 #include <filesystem>
@@ -14,6 +14,7 @@ inline constexpr const char* kStudyReport = "report.html";
 
 // Of the runs that have a step, in their order; those that are in no row of the results, because they cannot be read or are of another
 // config, are left out. Returns why nothing was written; empty: it was. A study's results do not fail for it.
-std::string write_study_report(const std::filesystem::path& folder, const std::vector<PlannedRun>& runs, const StudyResults& results);
+std::string write_study_report(const std::filesystem::path& folder, const std::vector<PlannedRun>& runs, const StudyResults& results,
+                               const std::vector<std::string>& collect);
 
 }  // namespace hlat

@@ -197,11 +197,9 @@ DataJson report_data(const std::vector<ReportRun>& runs, const ReportFacts& fact
   const size_t points = std::clamp<size_t>(12000 / count, 120, 1500), stretches = std::clamp<size_t>(1200 / count, 40, 240);
   DataJson list = DataJson::array();
   for (const ReportRun& run : runs) list.push_back(run_data(run, points, stretches));
-  return {{"version", facts.version},
-          {"made_at", utc_text(facts.made_at)},
-          {"refresh_s", facts.refresh_s},
-          {"settings", settings_json(runs)},
-          {"runs", std::move(list)}};
+  for (size_t i = 0; i < facts.groups.size(); ++i) list[i]["group"] = facts.groups[i];
+  return {{"version", facts.version}, {"made_at", utc_text(facts.made_at)}, {"refresh_s", facts.refresh_s}, {"study", facts.study},
+          {"results", facts.results}, {"settings", settings_json(runs)},    {"runs", std::move(list)}};
 }
 
 }  // namespace hlat

@@ -14,6 +14,10 @@ struct ReportFacts {
   std::string version;   // of hlat
   double made_at = 0;    // seconds since 1970
   double refresh_s = 0;  // the page asks for new data so often; 0: never
+  // Of a study: its name, its table with the heads first, and by run the row of it that the run belongs to, which has one colour.
+  std::string study = {};
+  std::vector<std::vector<std::string>> results = {};
+  std::vector<std::string> groups = {};
 };
 
 nlohmann::ordered_json report_data(const std::vector<ReportRun>& runs, const ReportFacts& facts);

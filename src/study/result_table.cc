@@ -197,6 +197,10 @@ void replace_file(const std::filesystem::path& file, const std::string& text) {
 
 }  // namespace
 
+std::vector<std::vector<std::string>> results_cells(const StudyResults& results, const std::vector<std::string>& collect) {
+  return table_cells(results, table_columns(results, collect));
+}
+
 std::string results_table(const StudyResults& results, const std::vector<std::string>& collect) {
   const std::vector<TableColumn> columns = table_columns(results, collect);
   return table_text(table_cells(results, columns), "l" + std::string(columns.size() + 1, 'r'));

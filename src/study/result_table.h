@@ -9,6 +9,7 @@
 namespace hlat {
 
 // collect: columns by their key; empty: those in which some row has a value.
+std::vector<std::vector<std::string>> results_cells(const StudyResults& results, const std::vector<std::string>& collect);  // heads first
 std::string results_table(const StudyResults& results, const std::vector<std::string>& collect);
 std::string results_markdown(const StudyResults& results, const std::vector<std::string>& collect);
 

@@ -233,7 +233,10 @@ TEST_F(StudyCli, AReportOfItsRunsStandsBesideTheTable) {
   EXPECT_NE(end.err.find("grad_norm.svg and report.html are in " + dir_.path("r")), std::string::npos) << end.err;
   const std::string html = slurp(page);
   const size_t begin = html.find("id=\"data\">") + 10;
-  const json runs = json::parse(html.substr(begin, html.find("</script>", begin) - begin))["runs"];
+  const json data = json::parse(html.substr(begin, html.find("</script>", begin) - begin)), runs = data["runs"];
+  EXPECT_EQ(data["results"][0][0], "point");
+  EXPECT_EQ(data["results"][2][0], "bf16_sr") << "the rows of the table";
+  EXPECT_EQ(runs[1]["group"], "bf16_sr");
   ASSERT_EQ(runs.size(), 2u) << "those that were not started are left out";
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(runs[i]["row"]["name"], i == 0 ? "fp32+seed=1" : "bf16_sr+seed=1");

@@ -26,6 +26,7 @@ function bar() {
 }
 
 function tableSection() {
+  if (report.results.length > 0) card(section("Results"), null, "results", resultsTable(report.results));
   const grid = section("Runs"), node = card(grid, null, "table");
   const fill = () => node.querySelector(".scroll").replaceChildren(runTable(report.runs, fill));
   fill();
@@ -51,7 +52,9 @@ function render() {
 
 function take(data) {
   report = data;
-  report.runs.forEach((r, i) => { r.color = colorOf(i); });
+  const groups = [...new Set(report.runs.map((r) => r.group ?? r.row.folder))];
+  for (const r of report.runs) r.color = colorOf(groups.indexOf(r.group ?? r.row.folder));
+  document.title = document.getElementById("title").textContent = report.study ? "hlat study " + report.study : "hlat report";
   render();
 }
 

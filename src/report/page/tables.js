@@ -32,6 +32,10 @@ function runTable(runs, again) {
   return el("table", { class: "sorts" }, el("tr", {}, head), sorted(runs).map((run) => el("tr", {}, RUN_COLUMNS.map((c) => cell(run, c)))));
 }
 
+// The table of a study, whose means are over seeds.
+const resultsTable = ([heads, ...rows]) => el("table", {}, el("tr", {}, heads.map((h, i) => el("th", { class: i ? "n" : "" }, h))),
+  rows.map((row) => el("tr", {}, row.map((v, i) => el("td", { class: i ? "n" : "key" }, v)))));
+
 // What the runs were given differently.
 function settingsTable({ runs, settings }) {
   const head = el("tr", {}, el("th", {}, "run"), settings.map((s) => el("th", {}, s.key)));
