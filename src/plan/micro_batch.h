@@ -14,8 +14,8 @@ inline constexpr double kChosenShare = 0.95;
 // leave at least as many micro-batches as stages, where there are any. 1 when nothing fits. parallel.dp must be known.
 int64_t largest_micro_batch(const Config& config, const PlanTarget& target, const Fit& fit);
 
-// The micro-batch that is given, or the smallest that the other keys allow: for what computes some of a step and needs not the fastest. 1 when
-// none is allowed.
+// The micro-batch that is given, or the smallest that the other keys allow: for what computes some of a step and needs not the fastest. 1
+// when none is allowed.
 int64_t smallest_micro_batch(const Config& config);
 
 // Whether config.train.micro_batch goes with the other keys and its plan fits on every stage.
