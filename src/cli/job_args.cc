@@ -1,5 +1,6 @@
 #include "cli/job_args.h"
 
+#include "cli/commands.h"
 #include "config/load.h"
 
 namespace hlat {
@@ -15,13 +16,13 @@ void add_job_args(CLI::App& command, JobArgs& args) {
   };
   option("--name", o.name, "name of the job; else the last part of run.dir", "NAME");
   option("--program", o.program, "hlat where the job runs", "PATH");
-  option("--nodes", o.nodes, "nodes; else as many as the ranks need", "N")->check(CLI::Range(1, 65536));
-  option("--gpus", o.gpus, "GPUs of a node; else 8, with device.backend cpu none", "N")->check(CLI::Range(0, 1024));
-  option("--ranks-per-node", o.ranks_per_node, "ranks of a node; else one for each GPU", "N")->check(CLI::Range(1, 65536));
+  option("--nodes", o.nodes, "nodes; else as many as the ranks need", "N")->check(within(1, 65536));
+  option("--gpus", o.gpus, "GPUs of a node; else 8, with device.backend cpu none", "N")->check(within(0, 1024));
+  option("--ranks-per-node", o.ranks_per_node, "ranks of a node; else one for each GPU", "N")->check(within(1, 65536));
   option("--time", o.time, "slurm: time limit of the job, which is queued again then", "TIME");
   option("--partition", o.partition, "slurm: partition", "NAME");
   option("--account", o.account, "slurm: account", "NAME");
-  option("--cpus", o.cpus, "slurm: cores of a rank; else those of a node are shared out", "N")->check(CLI::Range(1, 4096));
+  option("--cpus", o.cpus, "slurm: cores of a rank; else those of a node are shared out", "N")->check(within(1, 4096));
   option("--mpi", o.mpi, "slurm: how ranks meet, one of srun --mpi=list", "KIND");
   option("--image", o.image, "k8s: container image with hlat, Open MPI and sshd", "IMAGE");
   option("--volume", o.volume, "k8s: claim of a shared volume that exists; else one is made", "CLAIM");

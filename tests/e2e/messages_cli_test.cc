@@ -43,6 +43,8 @@ TEST(CliMessages, WrongWordsGetTheNearestRightOne) {
       {{"train", "a.yaml"}, "hlat train: the config file is given as an option: hlat train --config a.yaml"},
       {{"config", "--config", nano_config(), "a.yaml"},
        "command line: a.yaml: must have the form section.key=value; the config file is given as --config FILE, once"},
+      {{"study", "a.yaml", "--limit", "abc"}, "--limit: abc: must be a number from 0 to 1000000000\nRun with --help for more information."},
+      {{"study", "a.yaml", "--at-once", "0"}, "--at-once: 0: must be a number from 1 to 4096\nRun with --help for more information."},
       {{"plan", "--config", nano_config(), "--device", "a100"},
        "--device a100: unknown device; there are h200, h100, a100-80, a100-40, trn1, and without --device this machine; did you mean "
        "h100?"},
