@@ -48,7 +48,7 @@ set(CMAKE_CUDA_FLAGS_RELEASE "-O2 -DNDEBUG")
 if(CCACHE)
   # It knows the paths below the tree in options of g++, not in those that nvcc hands on.
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
-  list(INSERT CMAKE_CUDA_COMPILER_LAUNCHER 3 "CCACHE_IGNOREOPTIONS=-Xcompiler=* -isystem=*")
+  list(INSERT CMAKE_CUDA_COMPILER_LAUNCHER 3 "CCACHE_IGNOREOPTIONS=-Xcompiler=-Wall,-Wextra,-ffile-prefix-map=* -isystem=*")
 endif()
 add_library(hlat_cuda INTERFACE)
 target_link_libraries(hlat_cuda INTERFACE CUDA::cudart_static ${CMAKE_DL_LIBS})

@@ -18,7 +18,8 @@ class Packer {
  public:
   template <class T>
   void add(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>);
+    static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T> || (std::is_class_v<T> && std::is_trivially_copyable_v<T>));
+    static_assert(!std::is_convertible_v<T, std::string_view>);
     add_bytes(&value, sizeof(T));
   }
   void add(std::string_view text) {

@@ -13,6 +13,8 @@ namespace {
 
 using Warnings = std::vector<std::string>;
 
+constexpr int64_t kShallow = 4;  // layers that train as well without scaled init (bench/results/stability-2026-11.md)
+
 void warn_of_stages(const Config& c, Warnings& out) {
   for (size_t i = 0; i < c.data.stages.size(); ++i) {
     const int64_t first = c.data.stages[i].first_step(tokens_per_step(c.train));
@@ -63,9 +65,12 @@ void warn_of_precision(const Config& c, Warnings& out) {
         "master weights without parallel.zero1: every replica holds 12 more bytes per parameter; parallel.zero1=true shares them out");
   if (c.optim.beta2 >= 0.99 && (no_masters || row.moments == "bf16"))
     out.push_back(
-        fmt::format("optim.beta2 = {} in bf16 is known to be unstable and slow: (1 - beta2) of a gradient's square is lost to rounding; "
-                    "0.95 is not",
+        fmt::format("optim.beta2 = {} in bf16 was unstable and slow in HLAT's long runs: (1 - beta2) of a gradient's square is close to what "
+                    "bf16 rounds away; 0.95 was not (docs/best-practices.md)",
                     c.optim.beta2));
+  if (!c.model.scaled_init && c.model.layers > kShallow)
+    out.push_back(fmt::format("model.scaled_init = false is known to train worse, and to diverge later, in deep models (this one has {} layers)",
+                              c.model.layers));
   if (!row.keyed_noise)
     out.push_back("precision.keyed_noise = false lets replicas of weights drift apart, and their comparison is left out: for studies only");
 }

@@ -32,12 +32,7 @@ void Fp8Weights::make(Fp8Start start) {
   if (measured) s.start(ops_, tokens_);
   ops_.fill(s.met, 0);
   for (const UpdateUnit& u : params_.units())
-    if (u.tensors.fp8_seen.defined()) {
-      if (u.counted)
-        ops_.largest(u.tensors.fp8_seen.rows(0, 1), u.tensors.master, true);
-      else
-        ops_.fill(u.tensors.fp8_seen, 0);
-    }
+    if (u.tensors.fp8_seen.defined() && u.counted) ops_.largest(u.tensors.fp8_seen.rows(0, 1), u.tensors.master, true);
   if (measured) {
     ops_.fill(s.step, static_cast<double>(kFp8History));
     ops_.fp8_scales(s.scales, s.history, exchange(s.met), s.limit, s.step);

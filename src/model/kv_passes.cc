@@ -163,14 +163,16 @@ void KvPasses::run(const TokenPass& pass, std::span<const int32_t> targets, cons
   for (const KvSegment& g : pass.segments) kv_.shape.pairs += static_cast<double>(g.count) * (g.keys - 0.5 * (g.count - 1));
   const Mesh& mesh = executor_.mesh();
   const bool single = mesh.shape().tp * mesh.shape().pp == 1 && executor_.chunks().size() == 1;
-  if (!executor_.config().device.graphs || !single || executor_.ops().timing() || s.max_queries > kReplayed) return compute(s);
+  if (!executor_.config().device.graphs || !records_ || !single || executor_.ops().timing() || s.max_queries > kReplayed) return compute(s);
   constexpr size_t kMostReplays = 64;  // what a recording takes of the device is not planned
   if (replays_.size() >= kMostReplays && !replays_.contains(s)) replays_.clear();
   Replay& replay = replays_[s];
   if (replay.met++ == 0) return compute(s);  // kernels are chosen
   if (replay.met == 2) replay.recording = executor_.device().record([&] { compute(s); });
-  if (replay.recording == nullptr) return compute(s);
-  replay.recording->run();
+  if (replay.recording != nullptr) return replay.recording->run();
+  records_ = false;  // the training, whose recordings are worth more, keeps the memory
+  replays_.clear();
+  compute(s);
 }
 
 // All ranks of the last stage have what they give; the others' is replaced by it.

@@ -105,6 +105,7 @@ class KvPasses {
   Tensor best_, best_logit_;  // (asked)
   Tensor logits_;             // (logit_rows, V / tp)
   std::map<Shape, Replay> replays_;
+  bool records_ = true;  // until the device does not
 };
 
 }  // namespace hlat

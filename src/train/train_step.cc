@@ -136,6 +136,7 @@ bool TrainStep::run_graphs(BatchSource* source, StepResult& result) {
   const auto micros = static_cast<int>(micros_);
   for (int micro = 0; micro < std::min(micros, 2); ++micro) {
     if (graph_of(micro) != nullptr) continue;
+    if (!records_) return false;
     graph_of(micro) = device_.record([this, a = Action{.kind = ActionKind::forward, .micro = micro}] {
       const GradientSums sums{.accumulate = a.micro > 0};
       executor_.forward(a);
@@ -143,6 +144,7 @@ bool TrainStep::run_graphs(BatchSource* source, StepResult& result) {
       executor_.backward(a, sums);
     });
     if (graph_of(micro) != nullptr) continue;
+    records_ = false;
     graph_of(0).reset();  // of no use alone
     return false;
   }

@@ -37,8 +37,8 @@ class TrainStep {
   explicit TrainStep(Executor& executor);
 
   // `source` is read on ranks whose executor reads batches, and null elsewhere and in a dry run. check: whether a step whose turn it is
-  // compares replicas and measures
-  // itself; a dry run plans a step without.
+  // compares replicas and
+  // measures itself; a dry run plans a step without.
   StepResult run(int64_t step, double lr, BatchSource* source, bool check = true);
 
   // Called before the update of each bucket, whose elements may be changed when it returns; empty: nothing to wait for.
@@ -121,6 +121,7 @@ class TrainStep {
   int64_t watched_ = 0;       // the step under way, where it measures itself; else 0
   // Of a micro-batch: the first of a step, and one that adds to its gradients; then both as a step that measures itself has them.
   std::array<std::unique_ptr<Recording>, 4> graphs_;
+  bool records_ = true;  // more of them, until the device does not
   Tensor totals_;  // (3) f64: squared gradient norm, loss, squared weight norm
   OptimScalars scalars_;
 };

@@ -96,6 +96,11 @@ TEST(ConfigWarnings, PrecisionsThatAreKnownToGoWrong) {
   c.optim.beta2 = 0.95;
   c.precision.keyed_noise = false;
   only(c, "drift apart");
+  c = {};
+  c.model.scaled_init = false;
+  EXPECT_TRUE(config_warnings(c).empty()) << "four layers do not need it";
+  c.model.layers = 12;
+  only(c, "scaled_init = false");
 }
 
 TEST(ConfigWarnings, NoneForTheConfigsOfTheRepository) {

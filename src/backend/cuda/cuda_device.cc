@@ -121,7 +121,6 @@ cudaError_t make_launchable(cudaGraphExec_t& launchable, cudaGraph_t graph, cuda
 
 // Thread-local: CUDA then forbids this thread alone what cannot be recorded. Threads that copy or allocate meanwhile are left in peace.
 std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work) {
-  if (!records_) return nullptr;
   cudaGraph_t graph = nullptr;
   HLAT_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
   try {
@@ -138,13 +137,12 @@ std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work)
   cudaGraphDestroy(graph);
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    records_ = false;
-    notes_.push_back(
-        fmt::format("GPU {} has no memory for CUDA graphs ({} are free): kernels are launched one by one, slower in small models", index_,
-                    format_bytes(memory_available())));
+    if (!std::exchange(told_short_, true))
+      notes_.push_back(fmt::format("GPU {} has no memory for CUDA graphs ({} are free): kernels are launched one by one, slower in small models",
+                                   index_, format_bytes(memory_available())));
     return nullptr;
   }
-  HLAT_CUDA(status);
+  cuda_check(status, "instantiation of a graph", __FILE__, __LINE__);
   return std::make_unique<CudaRecording>(stream_, launchable);
 }
 

@@ -44,7 +44,7 @@ class CudaDevice final : public Device {
   std::byte* staging_ = nullptr;  // kSlots * kSlotBytes, pinned
   std::array<cudaEvent_t, kSlots> copied_{};
   size_t slot_ = 0;
-  bool records_ = true;  // until memory for that is short
+  bool told_short_ = false;  // that there is no memory for graphs
   std::vector<std::string> notes_;
 };
 

@@ -85,20 +85,14 @@ struct CudaMatmul::Library {
 
   std::string name() const { return "cuBLASLt " + version; }
 
-  // Sets what the run that is continued used. False: the record does not have the call, or the library refuses the algorithm, or it has
-  // some where the record has none, which that run may have lacked memory for.
+  // Sets what the run that is continued used. False: the record does not have the call, or the library refuses the algorithm.
   bool take_recorded(const std::string& call, const MatmulProblem& problem, size_t workspace, std::optional<MatmulChoice>& choice) {
     const auto found = recorded.find(call);
     if (found == recorded.end()) {
       unrecorded += recorded.empty() ? 0 : 1;
       return false;
     }
-    if (found->second == kPlainKernel) {
-      const MatmulProblem::Candidates proposed = problem.candidates(workspace);
-      if (proposed.choices.empty()) return proposed.failed == CUBLAS_STATUS_SUCCESS;
-      notes.push_back(fmt::format("matmul {}: the checkpoint has the plain kernel, and {} has algorithms: chosen again", call, name()));
-      return false;
-    }
+    if (found->second == kPlainKernel) return true;  // only a product that the library refused has it
     choice = parse_algo(found->second);
     if (choice && problem.accepts(*choice, workspace)) return true;
     choice.reset();
@@ -113,7 +107,9 @@ struct CudaMatmul::Library {
     std::optional<MatmulChoice> stored = choices.find(in_cache);
     if (stored && problem.accepts(*stored, x.workspace_bytes)) return stored;
     const MatmulProblem::Candidates proposed = problem.candidates(x.workspace_bytes);
-    if (proposed.failed != CUBLAS_STATUS_SUCCESS)
+    const bool searched = proposed.failed == CUBLAS_STATUS_SUCCESS;
+    if (!searched && proposed.choices.empty()) fail("cuBLASLt: {} in the search for matmul {}", status_text(proposed.failed), call);
+    if (!searched)
       notes.push_back(fmt::format("matmul {}: {} failed to propose algorithms: {}", call, name(), status_text(proposed.failed)));
     if (proposed.choices.empty()) return {};
     if (work_of(key) < kWorthMeasuring || !choices.on_disk() || is_recording(stream)) return proposed.choices.front();
@@ -123,7 +119,7 @@ struct CudaMatmul::Library {
       notes.push_back(fmt::format("matmul {}: {} of {} algorithms of {} failed when they were timed: {}", call, m.failures,
                                   proposed.choices.size(), name(), status_text(m.failed)));
     std::optional<MatmulChoice> best = m.best;
-    if (best && best->microseconds > 0) {
+    if (best && best->microseconds > 0 && searched && m.failures == 0) {  // a choice among survivors is this run's alone
       MatmulChoice agreed = choices.add(in_cache, *best, stored.has_value());
       if (problem.accepts(agreed, x.workspace_bytes)) best = agreed;
     }
