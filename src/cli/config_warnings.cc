@@ -64,13 +64,14 @@ void warn_of_precision(const Config& c, Warnings& out) {
     out.push_back(
         "master weights without parallel.zero1: every replica holds 12 more bytes per parameter; parallel.zero1=true shares them out");
   if (c.optim.beta2 >= 0.99 && (no_masters || row.moments == "bf16"))
-    out.push_back(
-        fmt::format("optim.beta2 = {} in bf16 was unstable and slow in HLAT's long runs: (1 - beta2) of a gradient's square is close to what "
-                    "bf16 rounds away; 0.95 was not (docs/best-practices.md)",
-                    c.optim.beta2));
+    out.push_back(fmt::format(
+        "optim.beta2 = {} in bf16 was unstable and slow in HLAT's long runs: (1 - beta2) of a gradient's square is close to what "
+        "bf16 rounds away; 0.95 was not (docs/best-practices.md)",
+        c.optim.beta2));
   if (!c.model.scaled_init && c.model.layers > kShallow)
-    out.push_back(fmt::format("model.scaled_init = false is known to train worse, and to diverge later, in deep models (this one has {} layers)",
-                              c.model.layers));
+    out.push_back(
+        fmt::format("model.scaled_init = false is known to train worse, and to diverge later, in deep models (this one has {} layers)",
+                    c.model.layers));
   if (!row.keyed_noise)
     out.push_back("precision.keyed_noise = false lets replicas of weights drift apart, and their comparison is left out: for studies only");
 }

@@ -122,7 +122,7 @@ class TrainStep {
   // Of a micro-batch: the first of a step, and one that adds to its gradients; then both as a step that measures itself has them.
   std::array<std::unique_ptr<Recording>, 4> graphs_;
   bool records_ = true;  // more of them, until the device does not
-  Tensor totals_;  // (3) f64: squared gradient norm, loss, squared weight norm
+  Tensor totals_;        // (3) f64: squared gradient norm, loss, squared weight norm
   OptimScalars scalars_;
 };
 

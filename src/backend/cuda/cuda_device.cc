@@ -138,8 +138,9 @@ std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work)
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     if (!std::exchange(told_short_, true))
-      notes_.push_back(fmt::format("GPU {} has no memory for CUDA graphs ({} are free): kernels are launched one by one, slower in small models",
-                                   index_, format_bytes(memory_available())));
+      notes_.push_back(
+          fmt::format("GPU {} has no memory for CUDA graphs ({} are free): kernels are launched one by one, slower in small models", index_,
+                      format_bytes(memory_available())));
     return nullptr;
   }
   cuda_check(status, "instantiation of a graph", __FILE__, __LINE__);
