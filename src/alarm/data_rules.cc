@@ -68,19 +68,19 @@ std::optional<Finding> source_by_heart(const AlarmView& view, AlarmMemory& memor
     if (std::isfinite(loss))
       if (auto fall = fall_of_source(memory, view.metrics.step, name, loss)) falls.push_back(std::move(*fall));
   for (const SourceFall& own : falls) {
-    std::vector<double> now, shares;
+    std::vector<double> losses_of_others, falls_of_others;
     for (const SourceFall& other : falls)
-      if (&other != &own) now.push_back(other.now), shares.push_back(other.fall);
-    if (now.empty() || own.now >= std::log(kSourceFell) + upper_median(now)) continue;
-    const double others = upper_median(shares), further = others - own.fall;
-    if (others < std::log(kOthersFell) || further < std::max(-std::log(kSourceFell), kSourceErrors * own.error)) continue;
+      if (&other != &own) losses_of_others.push_back(other.now), falls_of_others.push_back(other.fall);
+    if (losses_of_others.empty() || own.now >= std::log(kSourceFell) + upper_median(losses_of_others)) continue;
+    const double usual_fall = upper_median(falls_of_others), further = usual_fall - own.fall;
+    if (usual_fall < std::log(kOthersFell) || further < std::max(-std::log(kSourceFell), kSourceErrors * own.error)) continue;
     return Finding{
         .value = std::exp(own.now),
-        .limit = kSourceFell * std::exp(upper_median(now)),
+        .limit = kSourceFell * std::exp(upper_median(losses_of_others)),
         .since = own.since,
         .evidence = fmt::format("the loss of source {} has fallen from {:.4f} to {:.4f} since step {}, that of the others to {:.1f}% of "
                                 "what it was: it is learned by heart",
-                                own.name, std::exp(own.now - own.fall), std::exp(own.now), own.since, 100 * std::exp(others))};
+                                own.name, std::exp(own.now - own.fall), std::exp(own.now), own.since, 100 * std::exp(usual_fall))};
   }
   return {};
 }

@@ -109,8 +109,9 @@ void tell_results(const StudyArgs& args, const Study& study, const std::vector<P
     else if (!run.standing.changes.empty())
       print_err(fmt::format("hlat study: {} is left out: its folder has a run of another config ({})\n", run.name,
                             run.standing.changes.front().str()));
-    else if (run.standing.standing == Standing::finished && run.standing.step < run.steps)
-      print_err(fmt::format("hlat study: {} is finished, but its metrics end at step {} of {}\n", run.name, run.standing.step, run.steps));
+    else if (run.metrics_end_early())
+      print_err(fmt::format("hlat study: {} is finished, but its metrics end at step {} of {}, so its final loss is not known\n", run.name,
+                            run.standing.step, run.steps));
   }
   write_results(args.out, whole, study.collect);
   const std::string no_report = write_study_report(args.out, all, whole, study.collect);
@@ -177,8 +178,8 @@ void run_study_command(StudyArgs args) {
   const StudyEnd end = run_all(args, study, runs);
   tell_results(args, study, all, all);
   print_err(fmt::format("hlat study: {}\n", end.words()));
+  if (end.failed > 0) throw CLI::RuntimeError(end.refused == end.failed ? kUsage : kFault);  // more than that it was asked to end
   if (end.signal != 0) throw CLI::RuntimeError(exit_code_of_signal(end.signal, true));
-  if (end.failed > 0) throw CLI::RuntimeError(end.refused == end.failed ? kUsage : kFault);
 }
 
 }  // namespace

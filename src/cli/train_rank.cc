@@ -53,7 +53,7 @@ class TrainRank {
     read_data();
     check_start(config_, from_);
     const Rest rest = rest_of_run();
-    if (!rest.end) return tell_finished(config_, from_, leads_);
+    if (!rest.left) return tell_finished(config_, from_, leads_);
     check_data(from_, data_.get());
     if (config_.eval.in_loop() && rest.tasks) tasks_.emplace(config_, world_);
     make_plan();
@@ -74,7 +74,7 @@ class TrainRank {
 
  private:
   struct Rest {
-    bool end = false;    // something is left to do
+    bool left = false;   // something to do
     bool tasks = false;  // among it evaluations
   };
 
@@ -87,14 +87,14 @@ class TrainRank {
 
   // What an earlier process did not come to behind the last step, or failed at, is made now. Collective.
   Rest rest_of_run() {
-    if (from_.step() < config_.train.steps) return {.end = true, .tasks = true};
+    if (from_.step() < config_.train.steps) return {.left = true, .tasks = true};
     if (from_.step() > config_.train.steps || from_.kind != StartKind::continued) return {};
     const std::string left = from_rank_0(world_, [this] {
       const std::filesystem::path folder = config_.run.dir;
       if (!is_run_folder(folder) || recorded_finish(folder)) return std::string();
       return std::string(last_recorded_step(folder / "eval.jsonl").value_or(0) < from_.step() ? "end tasks" : "end");
     });
-    return {.end = !left.empty(), .tasks = left == "end tasks"};
+    return {.left = !left.empty(), .tasks = left == "end tasks"};
   }
 
   void prepare_device() {

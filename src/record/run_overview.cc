@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <set>
+#include <utility>
 
 #include "base/file.h"
 #include "base/machine.h"
@@ -97,10 +99,11 @@ double RunOverview::changed_at() const {
 }
 
 std::map<std::string, int64_t> RunOverview::alarms() const {
-  std::map<std::string, int64_t> told;
+  std::map<std::string, int64_t> count;
+  std::set<std::pair<std::string, int64_t>> told;
   for (const RunEvent& e : events)
-    if (e.kind == "alarm" && e.time >= run.begin) ++told[e.rule];
-  return told;
+    if (e.kind == "alarm" && e.time >= run.begin && told.emplace(e.rule, e.step).second) ++count[e.rule];
+  return count;
 }
 
 std::string RunOverview::last_event() const {

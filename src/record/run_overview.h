@@ -29,10 +29,11 @@ struct RunOverview {
   std::vector<RunEvent> events = {};       // of all runs that the folder had, in the order of the file
   std::vector<std::string> problems = {};  // of events.jsonl: "line 3 is no JSON object"
 
-  std::string last_event() const;                 // "fault: hang at step 12, rank 3 on node2"; saves are none
-  std::map<std::string, int64_t> alarms() const;  // of this run, by rule, with how often each was told
-  double changed_at() const;                      // the latest event or step, seconds since 1970
-  double recorded_at = 0;                         // of the latest step
+  std::string last_event() const;  // "fault: hang at step 12, rank 3 on node2"; saves are none
+  // Of this run, by rule: at how many steps it was raised. One that comes again at its step, behind a restart, counts once.
+  std::map<std::string, int64_t> alarms() const;
+  double changed_at() const;  // the latest event or step, seconds since 1970
+  double recorded_at = 0;     // of the latest step
 };
 
 bool is_run_folder(const std::filesystem::path& folder);

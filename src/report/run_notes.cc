@@ -55,6 +55,22 @@ LossNote loss_note(const NoteJson& j, const std::string& kind) {
   return note;
 }
 
+AlarmNote alarm_note(const NoteJson& j) {
+  return {.time = time_of(text_at(j, "time")),
+          .step = count_at(j, "step"),
+          .rule = text_at(j, "rule"),
+          .evidence = text_at(j, j.contains("evidence") ? "evidence" : "reason"),
+          .advice = text_at(j, "advice"),
+          .value = number_at(j, "value"),
+          .limit = number_at(j, "limit")};
+}
+
+// One that comes again at its step, behind a restart, takes the place of the earlier one: RunOverview::alarms() counts alike.
+void put_alarm(AlarmNote note, std::vector<AlarmNote>& alarms) {
+  std::erase_if(alarms, [&](const AlarmNote& a) { return a.rule == note.rule && a.step == note.step; });
+  alarms.push_back(std::move(note));
+}
+
 }  // namespace
 
 RunNotes read_notes(const std::filesystem::path& folder, double since) {
@@ -65,14 +81,7 @@ RunNotes read_notes(const std::filesystem::path& folder, double since) {
     if (!j.is_object() || time_of(text_at(j, "time")) < since) continue;
     const std::string kind = text_at(j, j.contains("kind") ? "kind" : "event");
     if (kind == "spike" || kind == "skip" || kind == "non_finite") out.losses.push_back(loss_note(j, kind));
-    if (kind == "alarm")
-      out.alarms.push_back({.time = time_of(text_at(j, "time")),
-                            .step = count_at(j, "step"),
-                            .rule = text_at(j, "rule"),
-                            .evidence = text_at(j, j.contains("evidence") ? "evidence" : "reason"),
-                            .advice = text_at(j, "advice"),
-                            .value = number_at(j, "value"),
-                            .limit = number_at(j, "limit")});
+    if (kind == "alarm") put_alarm(alarm_note(j), out.alarms);
   }
   return out;
 }

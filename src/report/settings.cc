@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "config/free_keys.h"
 #include "config/saved.h"
@@ -15,6 +17,11 @@ namespace {
 
 constexpr size_t kMostShown = 12;  // keys in a terminal
 
+// Of the keys that decide nothing of the numbers those that decide how fast they come.
+constexpr std::array<std::string_view, 3> kOfSpeed = {"device.threads", "device.backend", "parallel.comm"};
+
+bool is_compared(std::string_view key) { return !is_free_key(key) || std::find(kOfSpeed.begin(), kOfSpeed.end(), key) != kOfSpeed.end(); }
+
 }  // namespace
 
 std::vector<Setting> differing_settings(const std::vector<ReportRun>& runs) {
@@ -23,7 +30,7 @@ std::vector<Setting> differing_settings(const std::vector<ReportRun>& runs) {
   for (size_t i = 0; i < runs.size(); ++i) {
     if (!runs[i].config) continue;
     for (const KeyChange& change : config_changes(*known->config, *runs[i].config)) {
-      if (is_free_key(change.key)) continue;
+      if (!is_compared(change.key)) continue;
       auto place = std::find_if(out.begin(), out.end(), [&](const Setting& s) { return s.key == change.key; });
       if (place == out.end()) {
         place = out.insert(out.end(), {.key = change.key, .values = std::vector<std::string>(runs.size())});

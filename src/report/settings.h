@@ -14,7 +14,8 @@ struct Setting {
   std::vector<std::string> values;  // by run; empty: its config is not known
 };
 
-// In the order of the first config; keys that decide nothing of what a run computes are left out.
+// In the order of the first config. Folders, records, saves and the reading of data, which a run's numbers and steps do not depend on, are
+// left out; threads, backend and transport are not.
 std::vector<Setting> differing_settings(const std::vector<ReportRun>& runs);
 
 nlohmann::ordered_json settings_json(const std::vector<ReportRun>& runs);

@@ -56,10 +56,14 @@ StudyRun make_run(const Study& study, const std::vector<size_t>& points) {
   return run;
 }
 
+bool is_length(const Entry& e) { return std::find(kLengthKeys.begin(), kLengthKeys.end(), e.key()) != kLengthKeys.end(); }
+
+// 0 says nothing of the length: another key gives it.
+bool gives_length(const Entry& e) { return is_length(e) && e.text != "0"; }
+
 // A key's later entry takes the place of an earlier one; of the keys that give the run's length there is one.
 void put_entry(std::vector<Entry>& entries, const Entry& entry) {
-  const auto is_length = [](const std::string& key) { return std::find(kLengthKeys.begin(), kLengthKeys.end(), key) != kLengthKeys.end(); };
-  std::erase_if(entries, [&](const Entry& e) { return e.key() == entry.key() || (is_length(e.key()) && is_length(entry.key())); });
+  std::erase_if(entries, [&](const Entry& e) { return e.key() == entry.key() || (is_length(e) && gives_length(entry)); });
   entries.push_back(entry);
 }
 
@@ -81,21 +85,48 @@ class ProblemLines {
   std::vector<std::string> all_;
 };
 
+// One point, or the command line, that gives the length of the run twice: which of them counts would be a matter of order.
+void check_lengths(const std::vector<Entry>& set, ProblemLines& problems) {
+  const Entry* first = nullptr;
+  for (const Entry& e : set) {
+    if (!gives_length(e)) continue;
+    if (first != nullptr && first->key() != e.key())
+      problems.add(fmt::format("{}: {} = {}: the length of the run is also given as {} = {} ({}); give one of {}", e.origin.str(), e.key(),
+                               e.text, first->key(), first->text, first->origin.str(), fmt::join(kLengthKeys, ", ")));
+    first = &e;
+  }
+}
+
 // Two axes that set one key, or the command line one of an axis, would make points that are not what their names say.
 void check_axes(const Study& study, const std::vector<Entry>& words, ProblemLines& problems) {
-  std::map<std::string, const StudyAxis*> set_by;
+  struct Setter {
+    const StudyAxis* axis;
+    const Entry* entry;
+  };
+  std::map<std::string, Setter> set_by;  // by what is decided: keys that take each other's place decide one thing
+  const auto decided_by = [](const Entry& e) { return is_length(e) ? "the length of the run" : e.key(); };
+  // "train.steps", or where the other sets another key "the length of the run (train.steps, there train.tokens)"
+  const auto words_of = [](const Entry& e, const Entry& other) {
+    return e.key() == other.key() ? e.key() : fmt::format("the length of the run ({}, there {})", e.key(), other.key());
+  };
   for (const StudyAxis& axis : study.axes)
-    for (const StudyPoint& point : axis.points)
+    for (const StudyPoint& point : axis.points) {
+      check_lengths(point.set, problems);
       for (const Entry& e : point.set) {
-        const auto [place, fresh] = set_by.emplace(e.key(), &axis);
-        if (!fresh && place->second != &axis)
-          problems.add(
-              fmt::format("{}: {} is set by the axis {} and by the axis {}", e.origin.str(), e.key(), place->second->name, axis.name));
+        const auto [place, fresh] = set_by.emplace(decided_by(e), Setter{&axis, &e});
+        const Setter& other = place->second;
+        if (!fresh && other.axis != &axis)
+          problems.add(fmt::format("{}: {} is set by the axis {} and by the axis {}", e.origin.str(), words_of(e, *other.entry),
+                                   other.axis->name, axis.name));
       }
+    }
+  check_lengths(words, problems);
   for (const Entry& word : words)
-    if (const auto place = set_by.find(word.key()); place != set_by.end())
-      problems.add(fmt::format("command line: {} is set by the axis {} ({}); --only chooses among its points", word.key(),
-                               place->second->name, place->second->origin.str()));
+    if (const auto place = set_by.find(decided_by(word)); place != set_by.end()) {
+      const auto& [axis, entry] = place->second;
+      problems.add(fmt::format("command line: {} is set by the axis {} ({}); --only chooses among its points", words_of(word, *entry),
+                               axis->name, axis->origin.str()));
+    }
 }
 
 // Values that are written in two ways (1e-3, 0.001) would be two rows, or two seeds, of one run. Points with names may be alike.

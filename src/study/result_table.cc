@@ -71,9 +71,10 @@ std::vector<TableColumn> table_columns(const StudyResults& results, const std::v
     if (c.key == "final_loss") {
       all.push_back(
           {"gap",
-           "final_loss minus the baseline's; [low, high]: 95 % confidence interval of the mean difference (Student's t) over pairs "
-           "of runs with the same seed, where both rows have the same seeds; sd: effect size, the gap in units of the seeds' "
-           "standard deviation (pooled over both rows), which is no significance",
+           "final_loss minus the baseline's: the mean difference over pairs of runs with the same seed, of the seeds that both rows "
+           "have, or where they share none the difference of the means; [low, high]: its 95 % confidence interval (Student's t) over "
+           "two pairs or more; sd: effect size, the gap in units of the seeds' standard deviation (pooled over both rows), which is no "
+           "significance",
            gap_words});
       all.push_back({"diverged",
                      "runs whose loss or gradient norm became not finite, or whose loss rose by 0.5 and stayed there; and at which steps",

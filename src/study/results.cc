@@ -6,7 +6,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <set>
 
 #include "base/error.h"
 #include "record/run_curves.h"
@@ -41,7 +40,7 @@ double unchanged_at_end(const RunCurve& c) {
 void put_curve_figures(RunFigures& run) {
   const RunCurve& c = run.curve;
   if (c.step.empty()) return;
-  if (run.standing.standing == Standing::finished) {
+  if (run.standing.standing == Standing::finished && !run.metrics_end_early()) {
     put_figure(run, "final_loss", final_value(c.loss));
     put_figure(run, "val_loss", c.val_loss.value_or(std::numeric_limits<double>::quiet_NaN()));
   }
@@ -71,13 +70,14 @@ std::optional<int64_t> told_divergence(const RunOverview& seen) {
   return step;
 }
 
-// Of the run that the folder has now, by rule. One that came again at the same step, behind a restart, counts once.
-std::map<std::string, int64_t> alarms_of(const RunOverview& seen) {
-  std::map<std::string, int64_t> count;
-  std::set<std::pair<std::string, int64_t>> told;
-  for (const RunEvent& e : seen.events)
-    if (e.kind == "alarm" && e.time >= seen.run.begin && told.emplace(e.rule, e.step).second) ++count[e.rule];
-  return count;
+// Of the last process. One that trained no step, since only what comes after the last was left, tells of no training.
+void put_memory(RunFigures& run, const nlohmann::json& summary) {
+  const auto number = [&](const char* key) {
+    return summary.is_object() && summary.contains(key) && summary[key].is_number() ? summary[key].get<double>() : 0.0;
+  };
+  if (number("steps") < number("first_step")) return;
+  for (const char* key : {"planned_bytes", "device_bytes", "resident_bytes"})
+    if (number(key) > 0) put_figure(run, key, number(key));
 }
 
 // A folder that cannot be read keeps nobody from the results of the others.
@@ -85,15 +85,13 @@ RunFigures read_run_result(const PlannedRun& planned) try {
   const std::filesystem::path folder = planned.config.run.dir;
   RunFigures run{.name = planned.run.name, .row = planned.run.row, .standing = standing_of(planned), .steps = planned.config.train.steps};
   if (run.standing.standing == Standing::unreadable) return run;
+  const RunOverview seen = read_run(folder);
+  if (run.steps == 0) run.steps = seen.total;
   run.curve = read_curve(folder / "metrics.jsonl");
   put_curve_figures(run);
-  const RunOverview seen = read_run(folder);
-  run.alarms = alarms_of(seen);
+  run.alarms = seen.alarms();
   if (run.standing.standing == Standing::numbers && !run.diverged) run.diverged = told_divergence(seen);
-  const nlohmann::json summary = read_summary(folder);
-  if (!summary.is_object()) return run;
-  for (const char* key : {"planned_bytes", "device_bytes", "resident_bytes"})
-    if (summary.contains(key) && summary[key].is_number() && summary[key] > 0) put_figure(run, key, summary[key].get<double>());
+  put_memory(run, read_summary(folder));
   return run;
 } catch (const FaultError& e) {
   return {.name = planned.run.name,
@@ -121,14 +119,16 @@ std::vector<size_t> seed_points(const Study& study, const StudyRun& run) {
   return points;
 }
 
-// With the baseline's run of the same seed.
-void put_noise_against_baseline(const Study& study, const std::vector<PlannedRun>& planned, size_t i, std::vector<RunFigures>& runs) {
-  const std::string base = baseline_row(study, planned[i].run);
-  if (base.empty() || base == runs[i].row) return;
-  for (size_t k = 0; k < planned.size(); ++k) {
-    const bool same_seed = seed_points(study, planned[i].run) == seed_points(study, planned[k].run);
-    if (same_seed && runs[k].row == base && runs[k].standing.is_result())
-      put_figure(runs[i], "noise_vs_base", noise_against(runs[i].curve, runs[k].curve));
+// Each with the baseline's run of the same seed.
+void put_noise_against_baseline(const Study& study, const std::vector<PlannedRun>& planned, std::vector<RunFigures>& runs) {
+  std::map<std::pair<std::string, std::vector<size_t>>, const RunCurve*> results;  // by row and seed
+  for (size_t i = 0; i < planned.size(); ++i)
+    if (runs[i].standing.is_result()) results[{runs[i].row, seed_points(study, planned[i].run)}] = &runs[i].curve;
+  for (size_t i = 0; i < planned.size(); ++i) {
+    const std::string base = baseline_row(study, planned[i].run);
+    if (base.empty() || base == runs[i].row) continue;
+    if (const auto other = results.find({base, seed_points(study, planned[i].run)}); other != results.end())
+      put_figure(runs[i], "noise_vs_base", noise_against(runs[i].curve, *other->second));
   }
 }
 
@@ -161,23 +161,21 @@ std::vector<RowResult> rows_of(const Study& study, const std::vector<PlannedRun>
   return rows;
 }
 
-// Pairs of one seed, where there is one for every run of both rows: their mean difference is the gap.
+// Of the seeds that both rows have, a pair each.
 std::vector<double> paired_differences(const RowResult& row, const RowResult& base) {
   std::vector<double> out;
-  if (row.final_loss.size() != base.final_loss.size()) return out;
-  for (const auto& [seed, loss] : row.final_loss) {
-    const auto other = base.final_loss.find(seed);
-    if (other == base.final_loss.end()) return {};
-    out.push_back(loss - other->second);
-  }
+  for (const auto& [seed, loss] : row.final_loss)
+    if (const auto other = base.final_loss.find(seed); other != base.final_loss.end()) out.push_back(loss - other->second);
   return out;
 }
 
 void compare_with_baseline(RowResult& row, const RowResult& base) {
   if (!base.figures.contains("final_loss") || !row.figures.contains("final_loss")) return;
   const SeedSpread &own = row.figures["final_loss"], &other = base.figures.at("final_loss");
-  row.gap = own.mean - other.mean;
-  row.gap_interval = paired_interval(paired_differences(row, base));
+  const std::vector<double> pairs = paired_differences(row, base);
+  row.gap = pairs.empty() ? own.mean - other.mean : mean_of(pairs);
+  row.gap_pairs = pairs.size();
+  row.gap_interval = paired_interval(pairs);
   const auto squares = [](const SeedSpread& s) { return s.count > 1 ? static_cast<double>(s.count - 1) * s.deviation * s.deviation : 0.0; };
   const size_t freedom = own.count + other.count - 2;
   if (freedom == 0) return;
@@ -204,6 +202,7 @@ ResultJson row_json(const RowResult& row) {
   ResultJson j{{"name", row.name}, {"points", row.points}, {"runs", row.runs}, {"ended", row.ended}, {"diverged", row.diverged}};
   j["baseline"] = row.baseline.empty() ? ResultJson() : ResultJson(row.baseline);
   j["gap"] = row.gap ? ResultJson(*row.gap) : ResultJson();
+  j["gap_pairs"] = row.gap ? ResultJson(row.gap_pairs) : ResultJson();
   j["gap_spreads"] = row.gap_spreads ? ResultJson(*row.gap_spreads) : ResultJson();
   j["gap_low"] = row.gap_interval ? ResultJson(row.gap_interval->low) : ResultJson();
   j["gap_high"] = row.gap_interval ? ResultJson(row.gap_interval->high) : ResultJson();
@@ -277,7 +276,7 @@ SeedSpread spread_of(const std::vector<double>& values) {
 StudyResults read_results(const Study& study, const std::vector<PlannedRun>& planned) {
   StudyResults all{.study = study.name, .baseline = study.baseline};
   for (const PlannedRun& p : planned) all.runs.push_back(read_run_result(p));
-  for (size_t i = 0; i < planned.size(); ++i) put_noise_against_baseline(study, planned, i, all.runs);
+  put_noise_against_baseline(study, planned, all.runs);
   all.rows = rows_of(study, planned, all.runs);
   compare_rows(all.rows, {});
   return all;

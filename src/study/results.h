@@ -36,6 +36,8 @@ struct RunFigures {
   std::optional<int64_t> diverged = {};        // at this step
   std::map<std::string, int64_t> alarms = {};  // by rule
   RunCurve curve = {};
+  // Of one that is finished: what they say is of an earlier part of it, and its final loss is not known.
+  bool metrics_end_early() const { return standing.standing == Standing::finished && standing.step < steps; }
 };
 
 // Mean and sample standard deviation over the runs that have a figure.
@@ -51,10 +53,12 @@ struct RowResult {
   size_t runs = 0, ended = 0;
   std::map<std::string, SeedSpread> figures = {};
   std::map<std::vector<size_t>, double> final_loss = {};  // by the points of the axes of seeds
-  // Of the final loss against that of the baseline: the difference of the means, in nats and as an effect size, in units of the pooled
-  // standard deviation over seeds of both rows. The latter is not known with one run each.
+  // Of the final loss against that of the baseline: the mean difference over pairs of one seed, of the seeds that both rows have, or where
+  // they share none the difference of the means. In nats, and as an effect size, in units of the pooled standard deviation over all seeds
+  // of both rows; the latter is not known with one run each.
   std::optional<double> gap = {}, gap_spreads = {};
-  std::optional<Interval> gap_interval = {};  // where both rows have the same seeds: 95 % confidence, over pairs of one seed
+  size_t gap_pairs = 0;
+  std::optional<Interval> gap_interval = {};  // of two pairs or more: 95 % confidence
   std::vector<int64_t> diverged = {};         // steps, of those runs that did
   std::map<std::string, int64_t> alarms = {};
 };

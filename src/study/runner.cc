@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <csignal>
 #include <deque>
 #include <fstream>
 #include <limits>
@@ -26,6 +28,7 @@ struct LiveRun {
   int64_t first_step = -1;  // that was seen of this process
   double first_at = 0;
   double looked_at = 0;               // for its end
+  bool asked = false;                 // to end, while it was running
   double free_since = -1;             // its end is recorded and nobody holds its folder; below 0: not so
   std::optional<int> exit_code = {};  // that is recorded, where the process was ended after that
   std::filesystem::path folder() const { return plan->config.run.dir; }
@@ -50,23 +53,16 @@ class StudyRunner {
 
   StudyEnd run() {
     sort_runs();
-    bool asked = false;
     for (;;) {
       end_.signal = world_.asked();  // also of runs that are asked to end already, because their time is over
-      if (!asked && wants_end()) {
-        asked = true;
-        for (LiveRun& live : live_) live.process->ask_to_end();
-        if (!live_.empty())
-          world_.say(fmt::format("{}: {} run{} asked to end", end_.signal != 0 ? "a signal" : "--stop", live_.size(),
-                                 live_.size() == 1 ? " is" : "s are"));
-      }
-      if (asked && end_.signal != 0 && world_.asked_twice())
+      if (!asked_ && wants_end()) ask_to_end();
+      if (asked_ && end_.signal != 0 && world_.asked_twice())
         for (LiveRun& live : live_) live.process->end();
-      while (!asked && !queue_.empty() && live_.size() < static_cast<size_t>(options_.at_once) && may_start())
+      while (!asked_ && !queue_.empty() && live_.size() < static_cast<size_t>(options_.at_once) && may_start())
         if (!start_next()) break;
-      const bool held = asked || queue_.empty() || !may_start();
+      const bool held = asked_ || queue_.empty() || !may_start();
       if (live_.empty() && held) break;
-      look_at_all(asked);
+      look_at_all();
       show();
       world_.pause();
     }
@@ -79,8 +75,9 @@ class StudyRunner {
   static constexpr double kHeldLook = 1;    // between looks at a folder that another process holds
   static constexpr double kEndLook = 1;     // between looks for an end
   static constexpr double kEndSettle = 2;   // from a recorded end to that of the process
-  static constexpr int kRefused = 2;        // cli/exit_code.h
-  static constexpr int kFirstSignal = 6;    // errors have smaller codes
+  static constexpr int kRefused = 2;        // cli/exit_code.h, as are the next two
+  static constexpr int kPreemptedSaved = 6;
+  static constexpr int kEndedBySignal = 128;
 
   struct Waiting {
     const PlannedRun* plan;
@@ -109,6 +106,17 @@ class StudyRunner {
 
   bool wants_end() const { return end_.signal != 0 || (options_.stop_s > 0 && world_.now() - begin_ >= options_.stop_s); }
 
+  // One that has ended by itself meanwhile is not asked.
+  void ask_to_end() {
+    asked_ = true;
+    for (LiveRun& live : live_) {
+      live.asked = live.process->running();
+      if (live.asked) live.process->ask_to_end();
+    }
+    if (const auto count = std::count_if(live_.begin(), live_.end(), [](const LiveRun& live) { return live.asked; }); count > 0)
+      world_.say(fmt::format("{}: {} run{} asked to end", end_.signal != 0 ? "a signal" : "--stop", count, count == 1 ? " is" : "s are"));
+  }
+
   bool may_start() const { return options_.limit_s <= 0 || world_.now() - begin_ < options_.limit_s; }
 
   // The first of the queue that no other process works on. False: there is none now.
@@ -121,7 +129,7 @@ class StudyRunner {
         continue;
       }
       const RunStanding found = standing_of(*next.plan);
-      if (is_free(next, found)) return start(*next.plan, found.of_another_run()), true;
+      if (is_free(next, found)) return start(*next.plan, found.starts_anew()), true;
     }
     return false;
   }
@@ -137,7 +145,7 @@ class StudyRunner {
         queue_.push_back(next);
       else
         fail_run(next, fmt::format(": another process works on {}", next.plan->config.run.dir));
-    } else if (found.standing == Standing::unreadable) {
+    } else if (found.standing == Standing::unreadable && !(found.config_unknown && options_.fresh)) {
       fail_run(next, " cannot be started: " + found.reason);
     } else if (found.is_result()) {
       count(found);
@@ -172,13 +180,13 @@ class StudyRunner {
     world_.say(fmt::format("{} cannot be started: {}", run.run.name, e.what()));
   }
 
-  void look_at_all(bool asked) {
+  void look_at_all() {
     for (auto live = live_.begin(); live != live_.end();) {
       if (!is_over(*live)) {
         ++live;
         continue;
       }
-      finish(*live, asked);
+      finish(*live);
       live = live_.erase(live);
     }
   }
@@ -196,7 +204,7 @@ class StudyRunner {
     }
     if (live.free_since < 0) live.free_since = world_.now();
     if (world_.now() - live.free_since < kEndSettle) return false;
-    const bool by_error = *code > 0 && *code < kFirstSignal;
+    const bool by_error = *code > 0 && *code < kPreemptedSaved;
     if (!by_error && !live.process->only_starter()) return false;
     live.process->end();
     live.exit_code = code;
@@ -204,33 +212,48 @@ class StudyRunner {
   }
 
   // A process that ended before it took the folder has left there what was in it: a run of another config, which is no result of this one,
-  // or one that another process works on.
-  void finish(LiveRun& live, bool asked) {
+  // or one that another process works on. One that was asked to end may have failed before, or over it.
+  void finish(LiveRun& live) {
     const RunStanding found = standing_of(*live.plan);
     const std::string name = live.plan->run.name, took = format_duration(world_.now() - live.started);
+    const int code = exit_code(live);
     if (found.is_result()) {
       count(found);
       world_.say(found.standing == Standing::finished ? fmt::format("{} finished{}, in {}", name, last_loss(live), took)
                                                       : fmt::format("{} ended after step {}: {}", name, found.step, found.reason));
-    } else if (found.standing == Standing::unreadable) {
+    } else if (found.standing == Standing::unreadable && (!found.config_unknown || code == 0)) {
       ++end_.failed;
       world_.say(fmt::format("{} has ended, and what it recorded cannot be read: {}", name, found.reason));
-    } else if (asked && !found.changes.empty()) {
-      ++end_.left;
-      world_.say(fmt::format("{} ended before its first step; its folder still has a run of another config", name));
-    } else if (found.standing == Standing::running && !asked && live.process->status() == kRefused) {
-      world_.say(fmt::format("{} was started by another process meanwhile; waiting for it", name));
+    } else if (found.standing == Standing::running && code == kRefused) {
+      world_.say(fmt::format("{} was started by another process meanwhile{}", name, asked_ ? "" : "; waiting for it"));
       queue_.push_back({live.plan, world_.now(), world_.now()});
-    } else if (asked) {
-      ++end_.left;
-      world_.say(fmt::format("{} ended, step {} is recorded; the same command resumes it", name, found.step));
-    } else {
-      const int code = live.exit_code ? *live.exit_code : live.process->status();
+    } else if (!asked_ || !ends_as_asked(live, code)) {
       ++end_.failed;
       if (code == kRefused) ++end_.refused;
       world_.say(fmt::format("{} failed with exit code {} after {}; the last lines of {}/{}:\n{}", name, code, took,
                              live.plan->config.run.dir, kRunOutput, last_lines(live.folder() / kRunOutput, 12)));
+    } else {
+      ++end_.left;
+      world_.say(found.can_be_set_aside()
+                     ? fmt::format("{} ended before its first step; its folder still has a run of another config", name)
+                     : fmt::format("{} ended, step {} is recorded; the same command resumes it", name, found.step));
     }
+  }
+
+  // Whoever asks the study to end may ask its runs too. What was killed, and not by the study, has failed.
+  static bool ends_as_asked(const LiveRun& live, int code) {
+    constexpr std::array<int, 4> kAsking = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+    if (code == 0 || code == kPreemptedSaved || (live.asked && code == kEndedBySignal + SIGKILL)) return true;
+    return std::find(kAsking.begin(), kAsking.end(), code - kEndedBySignal) != kAsking.end();
+  }
+
+  // When runs are asked to end, what one has recorded: its starter may have been killed after that.
+  int exit_code(const LiveRun& live) const try {
+    if (live.exit_code) return *live.exit_code;
+    const std::optional<int> recorded = asked_ ? recorded_end(live) : std::nullopt;
+    return recorded ? *recorded : live.process->status();
+  } catch (const FaultError&) {
+    return live.process->status();
   }
 
   // A file that cannot be read tells none.
@@ -273,6 +296,7 @@ class StudyRunner {
   const StudyOptions& options_;
   const StudyWorld& world_;
   double begin_;
+  bool asked_ = false;  // runs to end: nothing is started any more
   std::deque<Waiting> queue_;
   std::vector<LiveRun> live_;
   StudyEnd end_;

@@ -12,6 +12,7 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "config/free_keys.h"
 #include "config/load.h"
+#include "record/run_journal.h"
 #include "record/run_overview.h"
 
 namespace hlat {
@@ -19,13 +20,23 @@ namespace {
 
 constexpr int kNumbersWentWrong = 5;  // cli/exit_code.h
 
-std::optional<Config> recorded_config(const std::filesystem::path& folder) {
+// The config that a folder's run had, where it can be read.
+struct RecordedConfig {
+  bool missing = false;
+  std::string problem = {};  // why it cannot be read
+  std::optional<Config> config = {};
+};
+
+RecordedConfig recorded_config(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "config.yaml";
   std::error_code none;
-  if (!std::filesystem::is_regular_file(folder / "config.yaml", none)) return {};
+  if (std::filesystem::status(file, none).type() == std::filesystem::file_type::not_found) return {.missing = true};
   try {
-    return load_config((folder / "config.yaml").string()).config;
-  } catch (const UsageError&) {
-    return {};  // of another version: nothing is known about it
+    return {.config = load_config(file.string()).config};
+  } catch (const UsageError& e) {  // damaged, or of another version
+    const std::string_view words = e.what();
+    return {.problem =
+                fmt::format("the config of its run is not known: {}; --fresh sets the run aside", words.substr(0, words.find('\n')))};
   }
 }
 
@@ -49,6 +60,11 @@ std::string why_unreadable(const std::filesystem::path& folder) {
   return "";
 }
 
+bool has_checkpoints(const Config& config) {
+  const auto has = [](const std::filesystem::path& folder) { return !checkpoint_steps(folder).empty(); };
+  return has(std::filesystem::path(config.run.dir) / "checkpoints") || (!config.checkpoint.dir.empty() && has(config.checkpoint.dir));
+}
+
 RunStanding read_standing(const PlannedRun& run) {
   const std::filesystem::path folder = run.config.run.dir;
   if (std::string why = why_unreadable(folder); !why.empty()) return {.standing = Standing::unreadable, .reason = std::move(why)};
@@ -59,17 +75,31 @@ RunStanding read_standing(const PlannedRun& run) {
   }
   const RunOverview seen = read_run(folder);
   RunStanding out{.standing = Standing::cut_off, .step = seen.step};
-  if (const auto recorded = recorded_config(folder)) out.changes = contradictions(*recorded, run.config);
+  const RecordedConfig recorded = recorded_config(folder);
+  if (recorded.config) out.changes = contradictions(*recorded.config, run.config);
   const auto end = std::find_if(seen.events.rbegin(), seen.events.rend(),
                                 [](const RunEvent& e) { return e.kind == "end" || e.kind == "start" || e.kind == "fault"; });
   if (end != seen.events.rend()) out.reason = end->reason;
   const bool ended = end != seen.events.rend() && end->kind == "end";
   if (seen.state == RunState::running)
     out.standing = Standing::running;
+  else if (!recorded.problem.empty())
+    out = {.standing = Standing::unreadable, .step = seen.step, .reason = recorded.problem, .config_unknown = true};
   else if (seen.state == RunState::finished)
     out.standing = Standing::finished;
   else if (ended && end->exit_code == kNumbersWentWrong)
     out.standing = Standing::numbers;
+  // A new start sets checkpoints aside, then files in any order, then it tells that it begins (record/run_folder.h): where it was killed
+  // before that, events are those of a run whose records are gone. One whose numbers went wrong at its first step has no metrics.
+  const bool has_steps = seen.step > 0 || (out.standing == Standing::numbers && end->step <= 1);
+  const bool had_records = out.is_result() || (out.standing == Standing::cut_off && recorded_save(folder) > 0);
+  if (had_records && (recorded.missing || !has_steps) && !has_checkpoints(run.config))
+    out.standing = Standing::cut_off, out.records_gone = true;
+  if (out.is_result() && recorded.missing)
+    out = {.standing = Standing::unreadable,
+           .step = seen.step,
+           .reason = fmt::format("{} has no config.yaml; --fresh sets the run aside", folder.string()),
+           .config_unknown = true};
   return out;
 }
 

@@ -16,7 +16,7 @@ enum class Standing : uint8_t {
   running,     // another process works on it
   finished,    // it has recorded that it is
   numbers,     // ended with a numerical failure, exit code 5: a result
-  unreadable,  // its folder cannot be read
+  unreadable,  // its folder cannot be read, or not which config its run had
   taken,       // its checkpoint.dir has checkpoints, and nothing else is there: they are of another run, which it would go on with
 };
 std::string_view name_of(Standing standing);
@@ -26,7 +26,11 @@ struct RunStanding {
   int64_t step = 0;                     // the last that is recorded
   std::string reason = {};              // of an end; why it cannot be read, or where it is taken
   std::vector<KeyChange> changes = {};  // what the folder's config has otherwise than the study: they contradict each other
+  bool config_unknown = false;          // unreadable for its config alone
+  bool records_gone = false;            // cut off while an earlier run was set aside: hlat train needs --fresh to start it
   bool of_another_run() const { return standing == Standing::taken || !changes.empty(); }
+  bool can_be_set_aside() const { return of_another_run() || config_unknown; }  // by --fresh
+  bool starts_anew() const { return can_be_set_aside() || records_gone; }
   std::string contradiction() const;  // its words, where it is of another run
   bool is_result() const { return (standing == Standing::finished || standing == Standing::numbers) && changes.empty(); }
 };

@@ -189,6 +189,22 @@ runs:
   EXPECT_NE(table.out.find("1 of 1 at"), std::string::npos) << table.out;
 }
 
+TEST_F(StudyCli, CtrlCDoesNotHideAFailureBeforeIt) {
+  const std::string file = dir_.write("long.yaml", "base: " + nano_config() + R"(
+set: {train.global_batch: 4, train.micro_batch: 4, train.seq_len: 32, device.backend: cpu, device.threads: 1, run.sample_lines: 0}
+runs:
+  - {name: lost, set: {data.tokenizer: none.json, 'data.sources[0].path': none.txt}}
+  - {name: long, set: {train.steps: 1000000}}
+)");
+  const pid_t study = start({"study", file, "--out", dir_.path("long")});
+  EXPECT_TRUE(wait_for_lines(dir_.path("long/long/metrics.jsonl"), 3)) << slurp(dir_.path("err"));
+  kill(study, SIGINT);
+  int status = 0;
+  waitpid(study, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 2) << slurp(dir_.path("err"));
+  EXPECT_NE(slurp(dir_.path("err")).find("0 runs finished, 1 failed, 1 left"), std::string::npos) << slurp(dir_.path("err"));
+}
+
 TEST_F(StudyCli, ARunThatCannotBeStartedLeavesTheOthersAlone) {
   fs::create_directories(dir_.path("one"));
   dir_.write("one/bf16_sr+seed=1", "a file in the place of its folder");
@@ -281,6 +297,21 @@ TEST_F(StudyCli, ARunThatWasKilledBehindItsLastSaveIsFinished) {
   EXPECT_EQ(slurp((folder / "metrics.jsonl").string()), metrics);
   const RunResult third = run_binary(words);
   EXPECT_EQ(third.err.find("resumes"), std::string::npos) << third.err;
+}
+
+// As a new start leaves it that is killed before it has told that it begins.
+TEST_F(StudyCli, ARunThatWasBeingSetAsideIsRunAgain) {
+  const std::vector<std::string> words = args("k", {"--only", "fp32+seed=1", "--json"});
+  const RunResult first = run_binary(words);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const fs::path folder = dir_.path("k/fp32+seed=1"), aside = folder / "previous_1";
+  fs::create_directories(aside);
+  for (const char* name : {"checkpoints", "metrics.jsonl"}) fs::rename(folder / name, aside / name);
+  const RunResult again = run_binary(words);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_NE(again.err.find("fp32+seed=1 starts"), std::string::npos) << again.err;
+  EXPECT_NE(again.err.find("fp32+seed=1 finished"), std::string::npos) << again.err;
+  EXPECT_EQ(timeless(again.out), timeless(first.out));
 }
 
 TEST_F(StudyCli, TheReportLeavesOutWhatTheTableLeavesOut) {

@@ -81,6 +81,15 @@ TEST(RunOverview, WordsOfEvents) {
             "alarm: grad_growth at step 40: it grows");
 }
 
+// Steps that are done again behind a restart raise their alarms again.
+TEST(RunOverview, AnAlarmThatComesAgainAtItsStepCountsOnce) {
+  const test::TempDir dir;
+  const auto alarm = [](const char* rule, int step) { return line("alarm", fmt::format(",\"rule\":\"{}\",\"step\":{}", rule, step)); };
+  dir.write("events.jsonl", line("start") + alarm("growth", 7) + alarm("growth", 8) + alarm("leak", 8) + line("start") +
+                                alarm("growth", 7) + alarm("growth", 9));
+  EXPECT_EQ(read_run(dir.path()).alarms(), (std::map<std::string, int64_t>{{"growth", 3}, {"leak", 1}}));
+}
+
 // A start tells what the folder had, and a restart what is done again.
 TEST(RunFolderPast, IsWhatWasRecordedBefore) {
   const test::TempDir dir;

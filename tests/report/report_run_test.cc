@@ -1,6 +1,7 @@
 // Run folders as a report reads them: some under way, empty, given twice or damaged.
 #include "report/report_run.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -73,6 +74,28 @@ TEST(ReportRuns, ReadLossesAlarmsMixtureAndRow) {
   EXPECT_EQ(row.alarms, 1);
   EXPECT_TRUE(row_json(row)["steps"].is_null());
   EXPECT_NE(rows_text({row}).find("2.0000"), std::string::npos);
+}
+
+// As the study and `hlat runs` count them.
+TEST(ReportRuns, AnAlarmThatComesAgainAtItsStepIsShownOnce) {
+  const test::TempDir dir;
+  dir.write("metrics.jsonl", "{\"step\":9,\"tokens\":8,\"loss\":3}\n");
+  std::string events;
+  int second = 10;
+  const auto tell = [&](const std::string& rest) {
+    events += fmt::format("{{\"time\":\"2026-01-02T03:04:{}.500Z\",{}}}\n", second++, rest);
+  };
+  tell(R"("kind":"start","reason":"started")");
+  tell(R"("kind":"alarm","step":7,"rule":"growth","evidence":"first")");
+  tell(R"("kind":"alarm","step":8,"rule":"growth")");
+  tell(R"("kind":"alarm","step":7,"rule":"leak")");
+  tell(R"("kind":"start","reason":"started again")");
+  tell(R"("kind":"alarm","step":7,"rule":"growth","evidence":"again")");
+  dir.write("events.jsonl", events);
+  const ReportRun run = read_report_runs({dir.path()}).front();
+  EXPECT_EQ(row_of(run).alarms, 3);
+  EXPECT_EQ(run.overview.alarms(), (std::map<std::string, int64_t>{{"growth", 2}, {"leak", 1}}));
+  EXPECT_EQ(run.notes.alarms.back().evidence, "again") << "the last writing counts";
 }
 
 TEST(RunsTable, FitsNarrowTerminals) {

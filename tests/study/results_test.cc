@@ -99,11 +99,39 @@ TEST_F(StudyResult, AGapHasAnEffectSizeAndAConfidenceInterval) {
   EXPECT_TRUE(rows[0]["gap_low"].is_null()) << "the baseline";
 }
 
-TEST_F(StudyResult, RowsOfOtherSeedsHaveNoInterval) {
+// What a seed does to a loss, here 0.2, is no gap.
+TEST_F(StudyResult, AGapIsOverTheSeedsThatBothRowsHave) {
   make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.2), make("seed=1+lr=2e-3", 3.5), make("seed=2+lr=2e-3", 3.5, 5, 61);
+  const RowResult lacking = row(read_results(study_, runs_), "lr=2e-3");
+  EXPECT_NEAR(*lacking.gap, 0.5, 1e-12) << "of seed 1; that of the means is 0.4";
+  EXPECT_EQ(lacking.gap_pairs, 1u);
+  EXPECT_FALSE(lacking.gap_interval) << "one pair";
+  EXPECT_NEAR(*lacking.gap_spreads, 0.5 / std::sqrt(0.02), 1e-9) << "in units of the spread over all seeds";
+  make("seed=1+lr=1e-3", 3.0, 5, 61), make("seed=2+lr=2e-3", 3.9);
+  EXPECT_NEAR(*row(read_results(study_, runs_), "lr=2e-3").gap, 0.7, 1e-12) << "the baseline lacks seed 1";
+}
+
+TEST_F(StudyResult, RowsThatShareNoSeedAreComparedByTheirMeans) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.2, 5, 61), make("seed=1+lr=2e-3", 3.5, 130), make("seed=2+lr=2e-3", 3.9);
   const StudyResults all = read_results(study_, runs_);
-  EXPECT_NEAR(*row(all, "lr=2e-3").gap, 0.4, 1e-12);
+  EXPECT_NEAR(*row(all, "lr=2e-3").gap, 0.9, 1e-12);
   EXPECT_FALSE(row(all, "lr=2e-3").gap_interval);
+  EXPECT_EQ(nlohmann::json::parse(results_json(all).dump())["rows"][1]["gap_pairs"], 0);
+}
+
+TEST_F(StudyResult, AnIntervalIsOverTheSharedSeedsOfSeveral) {
+  study_ = read_study(dir_.write("t.yaml",
+                                 "name: t\nbase: {train: {steps: 100}}\naxes:\n  run.seed: [1, 2, 3]\n  optim.lr: [1e-3, 2e-3]\n"
+                                 "baseline: lr=1e-3\n"),
+                      collectable_columns());
+  runs_ = plan_runs(study_, {}, dir_.path("t"));
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.2), make("seed=3+lr=1e-3", 9.0);
+  make("seed=1+lr=2e-3", 3.5), make("seed=2+lr=2e-3", 3.72);
+  const RowResult other = row(read_results(study_, runs_), "lr=2e-3");
+  EXPECT_NEAR(*other.gap, 0.51, 1e-12);
+  EXPECT_EQ(other.gap_pairs, 2u);
+  ASSERT_TRUE(other.gap_interval);
+  EXPECT_NEAR((other.gap_interval->low + other.gap_interval->high) / 2, 0.51, 1e-12) << "of the same pairs";
 }
 
 TEST_F(StudyResult, RunsThatAreNotOverAreLeftOutAndDivergedOnesTold) {
@@ -198,6 +226,50 @@ TEST_F(StudyResult, AlarmsAreThoseOfTheRunThatTheFolderHasNow) {
   tell(25, R"("kind":"end","step":100,"reason":"r","exit_code":0)");
   events.close();
   EXPECT_EQ(row(read_results(study_, runs_), "lr=1e-3").alarms, (std::map<std::string, int64_t>{{"growth", 2}}));
+}
+
+// As behind a disk that lost its last blocks, or a hand that cut the file.
+TEST_F(StudyResult, MetricsThatEndBeforeTheRunHaveNoFinalLoss) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.2);
+  const fs::path file = fs::path(named("seed=2+lr=1e-3").config.run.dir) / "metrics.jsonl";
+  std::ofstream(file) << R"({"step":60,"tokens":600,"loss":5,"grad_norm":1,"val_loss":5})"
+                      << "\n";
+  const StudyResults all = read_results(study_, runs_);
+  EXPECT_NEAR(row(all, "lr=1e-3").figures.at("final_loss").mean, 3.0, 1e-12);
+  EXPECT_FALSE(row(all, "lr=1e-3").figures.contains("val_loss"));
+  for (const RunFigures& run : all.runs) EXPECT_EQ(run.metrics_end_early(), run.name == "seed=2+lr=1e-3") << run.name;
+  // A last step that was passed over has a line, and no norm.
+  std::ofstream(file, std::ios::app) << R"({"step":99,"tokens":990,"loss":3.2,"grad_norm":1})"
+                                     << "\n"
+                                     << R"({"step":100,"tokens":1000,"loss":null,"skipped":1})"
+                                     << "\n";
+  EXPECT_EQ(row(read_results(study_, runs_), "lr=1e-3").figures.at("final_loss").count, 2u);
+}
+
+// train.epochs: the steps are known when the run is ready.
+TEST_F(StudyResult, TheLengthOfARunMayBeItsOwn) {
+  make("seed=1+lr=1e-3", 3.0);
+  for (PlannedRun& p : runs_) p.config.train.steps = 0;
+  const auto ready = [&](int total) {
+    std::ofstream(fs::path(named("seed=1+lr=1e-3").config.run.dir) / "events.jsonl", std::ios::app)
+        << "{\"time\":\"2026-11-16T04:45:27.000Z\",\"kind\":\"ready\",\"total\":" << total << "}\n";
+    return read_results(study_, runs_);
+  };
+  EXPECT_TRUE(row(ready(100), "lr=1e-3").figures.contains("final_loss"));
+  EXPECT_FALSE(row(ready(130), "lr=1e-3").figures.contains("final_loss"));
+}
+
+// As one that had only evaluations left to make.
+TEST_F(StudyResult, AProcessThatTrainedNothingTellsNoMemory) {
+  make("seed=1+lr=1e-3", 3.0);
+  const auto summary = [&](int first) {
+    std::ofstream(fs::path(named("seed=1+lr=1e-3").config.run.dir) / "summary.json")
+        << "{\"steps\": 100, \"first_step\": " << first << ", \"planned_bytes\": 5, \"device_bytes\": 6, \"resident_bytes\": 7}";
+    return row(read_results(study_, runs_), "lr=1e-3").figures;
+  };
+  EXPECT_EQ(summary(100).at("resident_bytes").mean, 7) << "one step";
+  const auto none = summary(101);
+  for (const char* key : {"planned_bytes", "device_bytes", "resident_bytes"}) EXPECT_FALSE(none.contains(key)) << key;
 }
 
 // Records of a run that has just begun, and odd ones.

@@ -246,6 +246,27 @@ TEST_F(StudyFile, AKeyIsSetInOnePlace) {
   EXPECT_FALSE(has(seed, "equal values")) << "what follows from another mistake is none: " << seed;
 }
 
+// train.steps, train.tokens and train.epochs take each other's place.
+TEST_F(StudyFile, TheLengthOfARunIsSetInOnePlace) {
+  const std::string axis = "axes:\n  train.tokens: [10240, 20480]\n", base = "base: {train: {seq_len: 128, global_batch: 8}}\n";
+  EXPECT_EQ(plan_refusal(axis + base, {"train.steps=3"}),
+            "command line: the length of the run (train.steps, there train.tokens) is set by the axis train.tokens (" +
+                dir_.path("s.yaml") + ":2); --only chooses among its points");
+  EXPECT_TRUE(has(plan_refusal(axis + base, {"train.tokens=0"}), "command line: train.tokens is set by the axis"));
+  const std::string two = plan_refusal(axis + "  length:\n    - {name: short, set: {train.steps: 3}}\n" + base);
+  EXPECT_EQ(two, at(4) + "the length of the run (train.steps, there train.tokens) is set by the axis train.tokens and by the axis length");
+  const std::string point = plan_refusal("axes:\n  a:\n    - name: x\n      set: {train.steps: 3, train.tokens: 10240}\n" + base);
+  EXPECT_TRUE(has(point, at(4) + "train.tokens = 10240: the length of the run is also given as train.steps = 3 (")) << point;
+  const std::string words = plan_refusal(base, {"train.steps=3", "train.epochs=2"});
+  EXPECT_TRUE(has(words, "command line: train.epochs = 2: the length of the run is also given as train.steps = 3 (command line)")) << words;
+  // 0 leaves the length to the other keys, as in a config.
+  EXPECT_EQ(plan_runs(read("set: {train.steps: 7}\n"), {"train.tokens=0"}, "out")[0].config.train.steps, 7);
+  // The schedule may end elsewhere than the run: it has a key of its own.
+  const std::string schedule = "axes: {optim.schedule_steps: [5, 6]}\nbase: {optim: {warmup: 1}}\n";
+  EXPECT_EQ(plan_runs(read(schedule), {"train.steps=4"}, "out")[1].config.optim.schedule_steps, 6);
+  EXPECT_TRUE(has(plan_refusal(schedule, {"optim.schedule_steps=4"}), "optim.schedule_steps is set by the axis optim.schedule_steps"));
+}
+
 TEST_F(StudyFile, WhatIsNoStudyIsRefused) {
   EXPECT_TRUE(has(refusal("- a\n"), at(1) + "must hold keys")) << refusal("- a\n");
   EXPECT_TRUE(has(refusal("a: [\n"), "is not valid YAML")) << refusal("a: [\n");
