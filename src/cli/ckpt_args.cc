@@ -16,7 +16,7 @@ void add_checkpoint_args(CLI::App& command, CheckpointArgs& args, int least, int
       ->required()
       ->expected(least, most)
       ->type_name("CKPT");
-  command.add_option("--step", args.step, "of a run folder this step instead of the latest")
+  command.add_option("--step", args.step, "this step of a run folder instead of the latest")
       ->check(within(int64_t{0}, int64_t{1} << 56))
       ->type_name("N");
   command.add_flag("--json", args.json, "print one JSON object");

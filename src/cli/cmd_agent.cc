@@ -33,7 +33,7 @@ AgentOptions agent_options(const std::string& connect) {
 
 void add_agent_command(CLI::App& app) {
   const auto connect = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("agent", "watches the ranks of a host for hlat launch");
+  CLI::App* command = app.add_subcommand("agent", "watch the ranks of a host; started by hlat launch");
   command->group("");  // not shown
   command->add_option("--connect", *connect, "where the launcher listens")->required();
   command->callback([connect] { run_agent(agent_options(*connect)); });

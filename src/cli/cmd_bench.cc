@@ -73,10 +73,10 @@ void run_save(const SaveArgs& args) {
 
 void add_save_bench(CLI::App& bench) {
   const auto args = std::make_shared<SaveArgs>();
-  CLI::App* command = bench.add_subcommand("save", "what a save adds to the steps that go on meanwhile, and its rate against the disk's");
+  CLI::App* command = bench.add_subcommand("save", "what a save adds to the steps that run meanwhile, and its rate against the disk's");
   add_config_args(*command, args->config, "hlat bench save --config configs/llama-134m.yaml --dir /data");
   command->add_option("--saves", args->options.saves, "measured saves, after one for warming up")->check(within(1, 10000))->type_name("N");
-  command->add_option("--steps", args->options.steps, "steps that a save has; default: as many as it takes, and one more")
+  command->add_option("--steps", args->options.steps, "steps per save; default: as many as a save takes, and one more")
       ->check(within(1, 1000000))
       ->type_name("N");
   command->add_option("--dir", args->dir, "a folder on the disk to measure; what is written there is removed")->type_name("DIR");
@@ -105,7 +105,7 @@ void add_data_bench(CLI::App& bench) {
   const auto args = std::make_shared<DataArgs>();
   CLI::App* command = bench.add_subcommand("data", "how fast the data of a config is read, tokenized and packed, by threads");
   add_config_args(*command, args->config, "hlat bench data --config train.yaml --threads 4");
-  command->add_option("--threads", args->threads, "most threads; default: all cores")->check(within(1, 4096))->type_name("N");
+  command->add_option("--threads", args->threads, "largest number of threads; default: all cores")->check(within(1, 4096))->type_name("N");
   command->add_option("--seconds", args->seconds, "time for each figure")->check(within(0.01, 3600.0))->type_name("S");
   command->add_flag("--json", args->json, "print one JSON object");
   command->callback([args] { run_data(*args); });
@@ -143,16 +143,16 @@ void add_eval_bench(CLI::App& bench) {
   const auto args = std::make_shared<EvalBenchArgs>();
   CLI::App* command = bench.add_subcommand("eval", "how fast a model scores texts and generates them, with initial weights");
   add_config_args(*command, args->config, "hlat bench eval --config configs/llama-134m.yaml --dense 4x512 --generate 1 8");
-  command->add_option("--dense", args->dense, "score so many rows of so many random tokens")->type_name("ROWSxTOKENS");
+  command->add_option("--dense", args->dense, "score this many rows of this many random tokens")->type_name("ROWSxTOKENS");
   command->add_option("--requests", args->options.requests, "score the requests of a file, one JSON object of ids per line")
       ->type_name("FILE");
-  command->add_option("--generate", args->options.generate, "generate 128 tokens after 128, in so many rows")
+  command->add_option("--generate", args->options.generate, "generate 128 tokens after 128, in this many rows at a time")
       ->check(within(int64_t{1}, int64_t{1} << 20))
       ->type_name("ROWS");
-  command->add_option("--times", args->options.times, "measured times after one for warming up")
+  command->add_option("--times", args->options.times, "measured repetitions after one for warming up")
       ->check(within(int64_t{1}, int64_t{1000000}))
       ->type_name("N");
-  command->add_flag("--ops", args->options.per_op, "the time of every op too");
+  command->add_flag("--ops", args->options.per_op, "also the time of every op");
   command->add_flag("--json", args->json, "print one JSON object");
   command->callback([args] { run_eval(*args); });
 }

@@ -86,7 +86,7 @@ void add_bench_machine_command(CLI::App& bench) {
   add_config_args(*command, args->config,
                   "hlat bench machine --out my.yaml --config configs/llama-134m.yaml; for links: mpirun -n 2 hlat ...", false);
   command->add_option("--out", args->out, "the machine file to write")->type_name("FILE")->required();
-  command->add_option("--name", args->name, "of the machine; default: that of the file")->type_name("NAME");
+  command->add_option("--name", args->name, "name of the machine; default: that of the file")->type_name("NAME");
   command->add_option("--seconds", args->seconds, "time for the ops; default: 60, on a GPU 120")
       ->check(within(0.1, 3600.0))
       ->type_name("S");

@@ -79,10 +79,10 @@ void run_check_command(const CheckArgs& args) {
 
 void add_check_command(CLI::App& app) {
   const auto args = std::make_shared<CheckArgs>();
-  CLI::App* command = app.add_subcommand("check", "burn in: do all ranks compute, store and exchange rightly, and equally fast");
+  CLI::App* command = app.add_subcommand("check", "burn-in: do all ranks compute, store and communicate correctly and equally fast");
   add_config_args(*command, args->config, "mpirun -n 8 hlat check --config configs/llama-134m.yaml --minutes 10");
-  CLI::Option* model = command->add_flag("--model", args->model, "the model instead of the machines, as a shrunk copy: seconds");
-  CLI::Option* quick = command->add_flag("--short", args->options.short_form, "seconds instead of minutes")->excludes(model);
+  CLI::Option* model = command->add_flag("--model", args->model, "test the model instead of the machines, in seconds, on a shrunk copy");
+  CLI::Option* quick = command->add_flag("--short", args->options.short_form, "a check of seconds instead of minutes")->excludes(model);
   command->add_option("--minutes", args->options.minutes, "how long products and memory patterns are repeated")
       ->check(within(0.01, 100000.0))
       ->excludes(quick)
@@ -90,7 +90,8 @@ void add_check_command(CLI::App& app) {
       ->type_name("M");
   command
       ->add_option("--only", args->only,
-                   fmt::format("some parts, with commas: {}; with --model: {}", fmt::join(kCheckParts, ","), fmt::join(kModelChecks, ",")))
+                   fmt::format("only these parts, separated by commas: {}; with --model: {}", fmt::join(kCheckParts, ","),
+                               fmt::join(kModelChecks, ",")))
       ->type_name("PARTS");
   command->add_flag("--json", args->json, "print one JSON object");
   command->callback([args] { run_check_command(*args); });

@@ -75,7 +75,8 @@ void add_ckpt_average(CLI::App& ckpt) {
   CLI::App* command = ckpt.add_subcommand("average", "the mean of checkpoints' masters, or weights, as a checkpoint of weights");
   add_checkpoint_args(*command, args->checkpoints, 2, 1 << 20);
   command->add_option("--out", args->out, "the folder that gets step_N, N of the last checkpoint")->required()->type_name("DIR");
-  command->add_option("--weights", args->weights, "of the checkpoints, relative to each other; default: equal")->type_name("W1,W2,...");
+  command->add_option("--weights", args->weights, "weights of the checkpoints, relative to each other; default: equal")
+      ->type_name("W1,W2,...");
   command->add_option("--dtype", args->dtype, "bf16 or f32; default: that of the first checkpoint's weights")
       ->check(CLI::IsMember({"bf16", "f32"}).description(""))
       ->type_name("TYPE");

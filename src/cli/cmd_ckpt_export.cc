@@ -122,7 +122,7 @@ void add_ckpt_export(CLI::App& ckpt) {
       ->required()
       ->type_name("CKPT");
   command->add_option("folder", args->to, "the folder that is made")->required()->type_name("DST");
-  command->add_option("--step", args->step, "of a run folder this step instead of the latest")
+  command->add_option("--step", args->step, "this step of a run folder instead of the latest")
       ->check(within(int64_t{0}, int64_t{1} << 56))
       ->type_name("N");
   command->add_option("--dtype", args->dtype, "bf16, or f32: from the masters where there are any; default: bf16")

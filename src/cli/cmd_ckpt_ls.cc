@@ -107,9 +107,9 @@ void run_ls(const LsArgs& args) {
 
 void add_ckpt_ls(CLI::App& ckpt) {
   const auto args = std::make_shared<LsArgs>();
-  CLI::App* command = ckpt.add_subcommand("ls", "list the checkpoints of a run: step, tokens, loss, size, age, whole or not");
+  CLI::App* command = ckpt.add_subcommand("ls", "list the checkpoints of a run: step, tokens, loss, size, age, complete or not");
   command->add_option("dir", args->dir, "a run folder, or one with checkpoints; default: the working folder")->type_name("DIR");
-  command->add_flag("--verify", args->verify, "read everything and hold it against the checksums");
+  command->add_flag("--verify", args->verify, "read everything and compare it with the checksums");
   command->add_flag("--json", args->json, "print one JSON object");
   show_example_and_memory(*command, "hlat ckpt ls runs/default", "that of one index; with --verify 64 MiB more");
   command->callback([args] { run_ls(*args); });

@@ -93,16 +93,16 @@ void run_prune(const PruneArgs& args) {
 
 void add_ckpt_prune(CLI::App& ckpt) {
   const auto args = std::make_shared<PruneArgs>();
-  CLI::App* command = ckpt.add_subcommand("prune", "remove old checkpoints and what dead processes have left; not while a run is live");
+  CLI::App* command = ckpt.add_subcommand("prune", "remove old checkpoints and leftovers of dead processes; not while the run is live");
   command->add_option("dir", args->dir, "a run folder, or one with checkpoints")->required()->type_name("DIR");
-  command->add_option("--keep", args->keep, "the latest so many that are whole stay")
+  command->add_option("--keep", args->keep, "how many of the latest complete ones are kept")
       ->required()
       ->check(within(int64_t{1}, int64_t{1} << 56))
       ->type_name("N");
-  command->add_option("--keep-every", args->keep_every, "the first at or after each multiple of this stays too")
+  command->add_option("--keep-every", args->keep_every, "also keep the first at or after each multiple of this many steps")
       ->check(within(int64_t{1}, int64_t{1} << 56))
       ->type_name("M");
-  command->add_flag("--dry-run", args->dry_run, "only say what would be removed");
+  command->add_flag("--dry-run", args->dry_run, "only list what would be removed");
   command->add_flag("--json", args->json, "print one JSON object");
   show_example_and_memory(*command, "hlat ckpt prune runs/default --keep 3 --keep-every 1000 --dry-run", "that of one index");
   command->callback([args] { run_prune(*args); });

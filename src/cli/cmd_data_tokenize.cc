@@ -193,7 +193,9 @@ void add_data_tokenize_command(CLI::App& data) {
   command->add_option("--jsonl", args->field, "each line is a JSON object, its text in this field; default: one document of plain text")
       ->type_name("FIELD");
   command->add_flag("--decode", args->decode, "the input is ids, a document a line: print their text (with --jsonl as objects)");
-  command->add_option("--threads", args->threads, "for many documents; default: all cores")->check(within(1, 1024))->type_name("N");
+  command->add_option("--threads", args->threads, "threads, for many documents; default: all cores")
+      ->check(within(1, 1024))
+      ->type_name("N");
   show_example(*command, "hlat data tokenize --tokenizer tokenizer.json --jsonl text web.jsonl > ids.txt");
   command->callback([args] { run_tokenize(*args); });
 }

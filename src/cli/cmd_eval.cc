@@ -121,7 +121,7 @@ void add_model_options(CLI::App& command, EvalArgs& args) {
 }
 
 void add_task_options(CLI::App& command, EvalArgs& args) {
-  command.add_option("--tasks", args.tasks, "names of tasks or groups, or YAML files, with commas between them")
+  command.add_option("--tasks", args.tasks, "names of tasks or groups, or YAML files, separated by commas")
       ->delimiter(',')
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -136,8 +136,8 @@ void add_task_options(CLI::App& command, EvalArgs& args) {
   command.add_option("--shots", args.shots, "examples before each question; default: as each task says")
       ->check(within(int64_t{0}, int64_t{1000}))
       ->type_name("K");
-  command.add_option("--fewshot-seed", args.fewshot_seed, "of the choice of those examples")->check(seed_number())->type_name("N");
-  command.add_option("--seed", args.seed, "of texts that are drawn")->check(seed_number())->type_name("N");
+  command.add_option("--fewshot-seed", args.fewshot_seed, "seed for the choice of those examples")->check(seed_number())->type_name("N");
+  command.add_option("--seed", args.seed, "seed of sampled texts")->check(seed_number())->type_name("N");
   command.add_flag("--allow-code-execution", args.allow_code, "run programs that the model wrote, in a sandbox (HumanEval)");
   command.add_flag("--list", args.list, "show the tasks there are; with --data their sizes and what is missing");
   command.add_option("--show", args.show, "show one task; with --data its first example")->type_name("TASK");

@@ -170,9 +170,10 @@ void add_model_options(CLI::App& command, GenerateArgs& args) {
 }
 
 void add_prompt_options(CLI::App& command, GenerateArgs& args) {
-  CLI::Option* prompt = command.add_option("--prompt", args.prompt, "the text to go on from; without one, lines that are typed");
-  CLI::Option* file = command.add_option("--prompt-file", args.prompt_file, "a file with the text to go on from; -: standard input");
-  CLI::Option* batch = command.add_option("--batch", args.batch, "a file with a JSON object for each prompt on a line of its own");
+  CLI::Option* prompt =
+      command.add_option("--prompt", args.prompt, "the text to continue; default: lines that are typed, or standard input");
+  CLI::Option* file = command.add_option("--prompt-file", args.prompt_file, "a file with the text to continue; -: standard input");
+  CLI::Option* batch = command.add_option("--batch", args.batch, "a file of prompts, one JSON object per line (docs/generation.md)");
   CLI::Option* out = command.add_option("--out", args.output.file, "a new file for the texts of --batch; default: standard output");
   CLI::Option* go_on = command.add_flag("--continue", args.output.goes_on, "continue after the texts that --out has");
   CLI::Option* json = command.add_flag("--json", args.output.json, "print one JSON object when the text is complete");
@@ -181,7 +182,7 @@ void add_prompt_options(CLI::App& command, GenerateArgs& args) {
   batch->type_name("FILE")->excludes(json);
   out->type_name("FILE")->needs(batch);
   go_on->needs(out);
-  command.add_flag("--logprobs", args.output.logprobs, "with the logarithm of each token's probability");
+  command.add_flag("--logprobs", args.output.logprobs, "add the logarithm of each token's probability");
 }
 
 void add_sampling_options(CLI::App& command, GenerateArgs& args) {
@@ -191,18 +192,19 @@ void add_sampling_options(CLI::App& command, GenerateArgs& args) {
                   fmt::format("new tokens, at most; default: {}, or what there is room for", kUsualLength))
       ->check(within(int64_t{1}, int64_t{1} << 30))
       ->type_name("N");
-  command.add_option("--temperature", sampling.temperature, "of the draw; 0, the default: always the likeliest token")->type_name("X");
-  command.add_option("--top-k", sampling.top_k, "draw from the K likeliest tokens; 0: from all")->type_name("K");
-  command.add_option("--top-p", sampling.top_p, "draw from the likeliest tokens that together have probability P; 1: from all")
+  command.add_option("--temperature", sampling.temperature, "sampling temperature; 0, the default: always the likeliest token")
+      ->type_name("X");
+  command.add_option("--top-k", sampling.top_k, "sample from the K likeliest tokens; 0: from all")->type_name("K");
+  command.add_option("--top-p", sampling.top_p, "sample from the likeliest tokens that together have probability P; 1: from all")
       ->type_name("P");
   command.add_option("--min-p", sampling.min_p, "leave out tokens with less than this share of the likeliest one's probability")
       ->type_name("P");
-  command.add_option("--repetition-penalty", sampling.repetition_penalty, "makes tokens that were there less likely; 1: does not")
+  command.add_option("--repetition-penalty", sampling.repetition_penalty, "make tokens of the prompt and the text less likely; 1: off")
       ->type_name("X");
-  command.add_option("--seed", args.seed, "the same number draws the same text; default: another one each time, which is told")
+  command.add_option("--seed", args.seed, "the same seed gives the same text; default: a new one each time, which is printed")
       ->check(seed_number())
       ->type_name("N");
-  command.add_option("--stop", args.request.stop, "end the text before this; may be given several times")
+  command.add_option("--stop", args.request.stop, "end the text before this string; may be given several times")
       ->type_name("TEXT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -212,7 +214,7 @@ void add_sampling_options(CLI::App& command, GenerateArgs& args) {
 
 void add_generate_command(CLI::App& app) {
   const auto args = std::make_shared<GenerateArgs>();
-  CLI::App* command = app.add_subcommand("generate", "let a saved model write");
+  CLI::App* command = app.add_subcommand("generate", "generate text from a checkpoint");
   add_model_options(*command, *args);
   add_prompt_options(*command, *args);
   add_sampling_options(*command, *args);

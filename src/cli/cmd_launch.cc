@@ -72,9 +72,9 @@ void run_launch(const LaunchArgs& args) {
 
 void add_launch_command(CLI::App& app) {
   const auto args = std::make_shared<LaunchArgs>();
-  CLI::App* command = app.add_subcommand("launch", "start the ranks of a run, watch them, and go on after faults");
+  CLI::App* command = app.add_subcommand("launch", "start the ranks of a run, watch them, and restart them after faults");
   add_config_args(*command, args->config, "hlat launch --config configs/nano.yaml launch.ranks=4 parallel.tp=2");
-  command->add_flag("--fresh", args->fresh, "start anew: what the run folder has is moved to its folder previous_N");
+  command->add_flag("--fresh", args->fresh, "start from scratch: what the run folder has is moved to its folder previous_N");
   add_job_args(*command, args->job);
   command->callback([args] { run_launch(*args); });
 }

@@ -149,7 +149,8 @@ void add_plan_command(CLI::App& app) {
   const auto args = std::make_shared<PlanArgs>();
   CLI::App* command = app.add_subcommand("plan", "memory, FLOPs, time, the best layout and its price, without running (docs/planning.md)");
   add_config_args(*command, args->config, "hlat plan --config configs/hlat-7b.yaml --device h100 train.recompute=full");
-  command->add_option("--device", args->device, "compare with a known device instead of this machine: h200, h100, ...")->type_name("NAME");
+  command->add_option("--device", args->device, "memory of a device instead of this machine: h200, h100, a100-80, a100-40, trn1")
+      ->type_name("NAME");
   command->add_option("--ranks", args->ranks, "plan for this many ranks, with parallel.dp to match")
       ->check(within(int64_t{1}, int64_t{1} << 30))
       ->type_name("N");

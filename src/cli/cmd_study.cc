@@ -193,10 +193,10 @@ void add_study_command(CLI::App& app) {
   command->add_option("overrides", args->overrides, "keys for all runs, such as data.tokenizer=FILE; they win over the study")
       ->type_name("SECTION.KEY=VALUE");
   command->add_option("--out", args->out, "folder of the runs and results; default: runs/studies/NAME")->type_name("FOLDER");
-  command->add_option("--set", args->set, "a key for all runs: the same as the word without --set")
+  command->add_option("--set", args->set, "a key for all runs; the same as SECTION.KEY=VALUE without --set")
       ->type_name("SECTION.KEY=VALUE")
       ->allow_extra_args(false);
-  command->add_option("--only", args->only, "runs, rows or points by name, with commas between them")
+  command->add_option("--only", args->only, "runs, rows or points by name, separated by commas")
       ->delimiter(',')
       ->type_name("NAME")
       ->allow_extra_args(false);

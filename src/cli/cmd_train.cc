@@ -46,8 +46,9 @@ void add_train_command(CLI::App& app) {
   const auto args = std::make_shared<TrainArgs>();
   CLI::App* command = app.add_subcommand("train", "train a model");
   add_config_args(*command, args->config, "hlat train --config configs/nano.yaml train.steps=100 run.dir=runs/try");
-  CLI::Option* fresh = command->add_flag("--fresh", args->fresh, "start anew: what the run folder has is moved to its folder previous_N");
-  command->add_option("--skip", args->skip, "steps whose batches are passed over: 12,57; checkpoints remember them")
+  CLI::Option* fresh =
+      command->add_flag("--fresh", args->fresh, "start from scratch: what the run folder has is moved to its folder previous_N");
+  command->add_option("--skip", args->skip, "steps whose batches are left out: 12,57; checkpoints record them")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(within(int64_t{1}, int64_t{1} << 56))
@@ -57,7 +58,8 @@ void add_train_command(CLI::App& app) {
           ->check(within(int64_t{1}, int64_t{1} << 56))
           ->excludes(fresh)
           ->type_name("STEP");
-  command->add_flag("--unverified", args->unverified, "with --before: also to one whose replicas were not compared")->needs(before);
+  command->add_flag("--unverified", args->unverified, "with --before: also to a checkpoint whose replicas were not compared")
+      ->needs(before);
   command->add_flag("--json", args->json, "print the summary as one JSON object");
   command->callback([args] { run_train(*args); });
 }

@@ -11,7 +11,7 @@ LoadedConfig ConfigArgs::load() const {
 }
 
 void add_config_args(CLI::App& command, ConfigArgs& args, const std::string& example, bool required) {
-  CLI::Option* file = command.add_option("--config", args.path, "a YAML file: how the run differs from the defaults");
+  CLI::Option* file = command.add_option("--config", args.path, "a YAML file with the keys that differ from the defaults");
   file->type_name("FILE")->required(required);
   // Inside, no path means defaults; a variable that a script left unset must not.
   file->check([](const std::string& path) { return std::string(path.empty() ? "names no file" : ""); }, "");

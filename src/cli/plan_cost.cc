@@ -112,11 +112,11 @@ void add_cost_args(CLI::App& command, CostArgs& args) {
       ->group("")
       ->type_name("NAME");
   command.add_option("--svg", args.svg, "with --nodes: write a plot")->group("")->type_name("FILE");
-  command.add_option("--plot", args.plot, "what it shows: tokens, efficiency or cost")->group("")->type_name("WHAT");
+  command.add_option("--plot", args.plot, "what the plot shows: tokens, efficiency or cost")->group("")->type_name("WHAT");
   const auto seconds = [&](const char* name, std::optional<double>& to, const char* help) {
     command.add_option(name, to, help)->check(within(0.0, 1e9))->group("")->type_name("S");
   };
-  command.add_option("--mtbf", args.mtbf_h, "faults on paper: mean hours between failures of a node")
+  command.add_option("--mtbf", args.mtbf_h, "modelled faults: mean hours between failures of a node")
       ->check(within(1e-3, 1e9))
       ->group("")
       ->type_name("HOURS");

@@ -24,7 +24,7 @@ constexpr std::array kNotes = {
 
 Which to take: fp32 on a CPU without AMX and for small models; mixed on GPUs and for large models. bf16_sr needs 8 bytes per parameter
 for weights, gradients and optimizer where mixed needs 18, and is what HLAT-7B was trained with. fp8 needs 18 too and fp8_sr 10 (an FP8
-weight, its transpose and its bf16 master take 4), but what they keep for the backward is smaller. bf16 is there to compare with: updates
+weight, its transpose and its bf16 master take 4), but what they keep for the backward is smaller. bf16 exists for comparison: updates
 smaller than half of a rounding step are lost, and runs diverge. Sums inside an operation, norms, softmax and the loss are f32 in all;
 the keys of `precision` change single choices (docs/precision.md has the policies of the HLAT study as configs).
 There is no fp16 and no loss scaling: bf16 has the exponents of f32.
@@ -41,7 +41,7 @@ There is no fp16 and no loss scaling: bf16 has the exponents of f32.
 | RNE, FP32 operators and collectives | bf16; grads, dp_sums, tp_sums = f32 |
 | GPU-compatible precision, HLAT-70B | mixed; tp_sums = f32 for FP32 collectives over tp too |
 )"},
-    Note{"train.recompute", R"(| policy | kept for the backward, per layer | computed again |
+    Note{"train.recompute", R"(| policy | kept for the backward, per layer | recomputed |
 |---|---|---|
 | none | everything | nothing |
 | selective | the outputs of the large matrix products and of attention | norms and the SwiGLU product |
@@ -55,7 +55,7 @@ Gradients are the same, bit for bit, under every policy. `hlat plan` shows the m
 Tokens and epochs are rounded up to whole steps of train.global_batch x train.seq_len tokens. An epoch is as many tokens as the training
 documents of all sources have, end tokens included: sources with weights that differ from their sizes are read more or less often than that.
 A length on the command line takes the place of the one in the file, also when it is another of the three keys. What depends on the number
-of steps (optim.schedule_steps=auto, optim.warmup) sees the steps that came out.
+of steps (optim.schedule_steps=auto, optim.warmup) uses the resulting number of steps.
 )"},
     Note{"optim.schedule",
          R"(The learning rate grows linearly from 0 to optim.lr in optim.warmup steps. After that it is optim.lr times a
@@ -75,8 +75,7 @@ After the schedule's end the rate stays at its last value. A schedule that ends 
     Note{"data.sources",
          R"(Relative paths (data.sources[].path, data.sources[].validation, data.tokenizer, data.cache_dir, run.dir) are relative to the
 folder in which hlat is started, not to the folder of the config file; so are those in the config.yaml of a run folder. All ranks must be
-started in the same folder; an absolute path is independent of it. A shell expands `~` and variables on the command line; in a file
-they are not expanded.
+started in the same folder; an absolute path is independent of it. hlat expands `~/` in the paths of sources alone, and no variables.
 )"},
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/host_exchange.h"
+#include "data/tokenizer/unicode.h"
 #include "eval/sampler.h"
 
 namespace hlat {
@@ -46,10 +47,12 @@ std::vector<std::string> sample_texts(Executor& executor, const Dataset* data, i
   }
   std::vector<std::string> texts;
   if (data == nullptr) return texts;
+  std::string buffer;
   for (int64_t r = 0; r < std::min(rows, lines); ++r) {
     const auto begin = ids.begin() + r * seq + 1;
     const auto end = std::find(begin, begin + length - 1, eos);
-    texts.push_back(data->tokenizer().decode({begin, end}));
+    const std::string text = data->tokenizer().decode({begin, end});
+    texts.emplace_back(tokenizer::unicode::valid(text, buffer));
   }
   return texts;
 }

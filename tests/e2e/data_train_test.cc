@@ -60,6 +60,8 @@ TEST_F(CliData, TrainsOnFilesTheSameWayTwice) {
     EXPECT_NE(r.out.find(text), std::string::npos) << r.out;
   EXPECT_EQ(r.out.find("floor"), std::string::npos) << "nobody knows the entropy of these files";
   const std::string log = slurp(dir.path("run/log.txt"));
+  EXPECT_NE(r.out.find("\xEF\xBF\xBD"), std::string::npos) << "single bytes, which this tokenizer has, are no characters: " << r.out;
+  for (const std::string& text : {r.out, log}) EXPECT_NO_THROW((void)json(text).dump()) << "it is UTF-8";
   for (const char* text : {"source stories: 1 file, 200 documents", "from step 4", "768 tokens", "none lost to packing"})
     EXPECT_NE(log.find(text), std::string::npos) << text << log;
   const std::vector<json> first = metrics_of(dir.path("run"));

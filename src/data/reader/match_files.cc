@@ -139,10 +139,15 @@ std::string some_of(const Names& names) {
   return names.size() > kShown ? fmt::format("{} and {} more", text, names.size() - kShown) : text;
 }
 
+// "~/data" with the home folder in place of ~.
+std::string from_home(std::string path) {
+  if (const char* home = std::getenv("HOME"); home != nullptr && (path == "~" || path.starts_with("~/"))) path.replace(0, 1, home);
+  return path;
+}
+
 // `literal`: the path is one name, not a pattern.
 Names matching(const std::string& path, bool& literal) {
-  std::string pattern = path;
-  if (const char* home = std::getenv("HOME"); home != nullptr && (pattern == "~" || pattern.starts_with("~/"))) pattern.replace(0, 1, home);
+  const std::string pattern = from_home(path);
   struct stat s {};
   literal = ::stat(pattern.c_str(), &s) == 0;
   if (literal) return {pattern};  // its name may have brackets
@@ -184,7 +189,7 @@ std::string hint_of(const std::string& path) {
 
 [[noreturn]] void fail_none(const std::string& path, const Names& others, const Names& lone) {
   if (!lone.empty()) fail<UsageError>("{}: {} without the .bin that belongs to it", path, some_of(lone));
-  if (others.empty()) fail<UsageError>("no file matches {}{}", path, hint_of(path));
+  if (others.empty()) fail<UsageError>("no file matches {}{}", path, hint_of(from_home(path)));
   fail<UsageError>("no file in {} is a data file by its name ({}); known are {}", path, some_of(others), reader::known_formats());
 }
 

@@ -316,6 +316,25 @@ TEST(ReaderOpen, AFolderIsAllDataFilesBelowIt) {
   EXPECT_EQ(message_of([&] { match_files(dir.path("none")); }), "no file matches " + dir.path("none"));
 }
 
+TEST(ReaderOpen, ATildeIsTheHomeFolder) {
+  const TempDir dir;
+  dir.write("a.jsonl", "");
+  const char* before = std::getenv("HOME");
+  const std::string saved = before ? before : "";
+  setenv("HOME", dir.path("").c_str(), 1);
+  const std::vector<std::string> found = match_files("~/*.jsonl");
+  const std::string text = message_of([&] { match_files("~/none/*.jsonl"); });
+  if (before)
+    setenv("HOME", saved.c_str(), 1);
+  else
+    unsetenv("HOME");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(fs::path(found[0]).lexically_normal(), dir.path("a.jsonl"));
+  const std::string hint = "no file matches ~/none/*.jsonl; there is no folder ";
+  ASSERT_TRUE(text.starts_with(hint)) << text;
+  EXPECT_EQ(fs::path(text.substr(hint.size())).lexically_normal(), dir.path("none")) << "the home folder is there";
+}
+
 TEST(ReaderOpen, AFolderThatCannotBeReadSaysWhy) {
   const TempDir dir;
   fs::create_symlink("loop", dir.path("loop"));
