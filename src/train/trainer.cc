@@ -119,8 +119,7 @@ class Trainer {
     const bool whole = !(first_ && m.skipped);
     if (whole && (first_ || validates || probes)) setup_.plan.check_used(setup_.model.high_water(), mesh_);
     if (whole && std::exchange(first_, false)) tell_memory(step);
-    if (!ends) evaluate(step);
-    return vote.signal;
+    return ends ? vote.signal : evaluate(step);
   }
 
   TrainSummary finish(TrainState& state, int ended_by) {
@@ -132,7 +131,7 @@ class Trainer {
       s.save_problem = saves_->finish(state.step, latest_loss_, ended_by != 0, static_cast<double>(config_.parallel.timeout_s),
                                       [&](int n) { return agree(mesh_, {.signal = n}).signal; });
     if (saves_ && saves_->saved_step() > 0) s.saved_step = saves_->saved_step();
-    if (ended_by == 0) evaluate(state.step);
+    if (ended_by == 0) ended_by = evaluate(state.step);
     tell_notes();
     if (batches_ != nullptr) state.data = batches_->position();
     s.steps = state.step;
@@ -256,14 +255,18 @@ class Trainer {
     saves_->begin(due, state.step, latest_loss_);
   }
 
-  // When all of the step is recorded and its save is under way, or done: an evaluation may take long, and may be cut short.
-  void evaluate(int64_t step) {
-    if (!setup_.evaluate) return;
-    if (setup_.evaluation_due(step)) now(FlightPhase::evaluation, "evaluating tasks");
-    TaskMetrics m{.step = step, .tokens = step * tokens_per_step(), .values = setup_.evaluate(step)};
-    if (m.values.empty()) return;
-    if (setup_.folder != nullptr) setup_.folder->record(m);
-    if (!first_) setup_.plan.check_used(setup_.model.high_water(), mesh_);
+  // When all of the step is recorded and its save is under way, or done: an evaluation may take long, and may be cut off. Returns the
+  // signal that did so, the same on all ranks; 0: none.
+  int evaluate(int64_t step) {
+    if (!setup_.evaluate || !setup_.evaluation_due(step)) return 0;
+    now(FlightPhase::evaluation, "evaluating tasks");
+    StepEvaluation found = setup_.evaluate(step);
+    if (!found.values.empty()) {
+      if (setup_.folder != nullptr)
+        setup_.folder->record(TaskMetrics{.step = step, .tokens = step * tokens_per_step(), .values = std::move(found.values)});
+      if (!first_) setup_.plan.check_used(setup_.model.high_water(), mesh_);
+    }
+    return agree(mesh_, {.signal = found.cut_off_by}).signal;
   }
 
   // Comes back when all ranks have done this step, and passed its checks, with what they agree on.
