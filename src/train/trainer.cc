@@ -334,10 +334,9 @@ class Trainer {
   }
 
   void tell_calibrated(const Fp8Calibrated& c) {
-    std::string words = fmt::format("FP8: scales measured on the first batch in {} passes", c.passes);
-    if (c.saturated) words += "; values of the last one still saturated";
-    if (setup_.folder != nullptr) setup_.folder->log().info("{}", words);
-    if (setup_.progress != nullptr) setup_.progress->say(words);
+    if (setup_.folder != nullptr && !c.finite) return setup_.folder->log().warn("{}", c.words());  // which stderr has too
+    if (setup_.folder != nullptr) setup_.folder->log().info("{}", c.words());
+    if (setup_.progress != nullptr) setup_.progress->say(c.words());
   }
 
   // What a device holds outside the plan is logged, not planned: its context, handles and code of libraries.
