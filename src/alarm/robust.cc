@@ -1,15 +1,27 @@
 #include "alarm/robust.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/error.h"
 #include "base/median.h"
 
 namespace hlat {
 
+namespace {
+constexpr double kMostMove = 5;  // times the typical one
+}
+
 double noise_of(const std::vector<double>& values) {
   if (values.size() < 2) return 0;
+  std::vector<double> moves;
+  for (size_t i = 1; i < values.size(); ++i) moves.push_back(std::abs(values[i] - values[i - 1]));
+  const double typical = upper_median(moves);
+  // 3.4 deviations of normal moves: of these it takes next to nothing. Where most neighbours are equal none is typical.
+  const double most = typical > 0 ? kMostMove * typical : INFINITY;
   double squares = 0;
-  for (size_t i = 1; i < values.size(); ++i) squares += (values[i] - values[i - 1]) * (values[i] - values[i - 1]);
-  return std::sqrt(squares / (2 * static_cast<double>(values.size() - 1)));
+  for (const double move : moves) squares += std::min(move, most) * std::min(move, most);
+  return std::sqrt(squares / (2 * static_cast<double>(moves.size())));
 }
 
 RobustLine line_through(std::span<const double> x, std::span<const double> y) {

@@ -10,7 +10,8 @@
 
 namespace hlat {
 
-// The deviation of single values from the moves between neighbours, which a level that changes seldom does not widen; 0 of fewer than two.
+// The deviation of single values from the moves between neighbours, of which none counts as more than five typical ones: neither single far
+// values nor a level that changes seldom widen it. 0 of fewer than two.
 double noise_of(const std::vector<double>& values);
 inline constexpr double kErrorOfMedian = 1.25;  // of normal noise: times the deviation over the root of the count
 

@@ -186,13 +186,14 @@ class TrainRank {
     setup.evaluate = [this](int64_t step) { return told(tasks_->after(step, [this] { return guard_.end_signal() != 0; })); };
   }
 
-  // Values of tasks, once rank 0 has logged and shown them.
-  std::vector<std::pair<std::string, double>> told(LoopEvaluation found) {
-    if (!leads_ || found.line.empty()) return std::move(found.values);
-    for (const std::string& words : found.warnings) folder_->log().warn("{}", words);
-    folder_->log().info("{}", found.line);
-    progress_->say(found.line);
-    return std::move(found.values);
+  // What was found, once rank 0 has logged and shown it.
+  StepEvaluation told(LoopEvaluation found) {
+    if (leads_ && !found.line.empty()) {
+      for (const std::string& words : found.warnings) folder_->log().warn("{}", words);
+      folder_->log().info("{}", found.line);
+      progress_->say(found.line);
+    }
+    return {.values = std::move(found.values), .cut_off_by = found.stopped ? guard_.end_signal() : 0};
   }
 
   const TrainArgs& args_;

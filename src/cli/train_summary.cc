@@ -16,7 +16,9 @@ std::string summary_text(const Config& config, const TrainSummary& s) {
                         s.first_step > 1 ? fmt::format(", from step {} to {}", s.first_step, s.steps) : "");
   else
     text += fmt::format("step {} was done already; what comes after it took {}\n", s.steps, format_duration(s.seconds));
-  if (s.ended_by != 0) text += fmt::format("  ended by     {}, before step {}\n", signal_name(s.ended_by), config.train.steps);
+  if (s.ended_by != 0)
+    text += fmt::format("  ended by     {}, {} step {}\n", signal_name(s.ended_by),
+                        s.steps < config.train.steps ? "before" : "in the evaluation after", config.train.steps);
   if (s.loss_steps > 0)
     text += fmt::format("  final loss   {:.4f}{}{}\n", s.loss, s.loss_steps > 1 ? fmt::format(" (mean of the last {})", s.loss_steps) : "",
                         s.floor ? fmt::format(", floor {:.4f}: {:+.1f}%", *s.floor, 100.0 * (s.loss / *s.floor - 1.0)) : "");

@@ -68,6 +68,7 @@ LoopEvaluation LoopTasks::after(int64_t step, const std::function<bool()>& stop)
   const TaskRunResult result = run_tasks(*texts_, tasks_, options_, {.stop = stop});
   weights.narrow();
   LoopEvaluation found;
+  found.stopped = result.stopped;
   if (result.stopped) found.line = fmt::format("step {}: the evaluation of tasks was stopped", step);
   if (result.stopped || result.tasks.empty()) return found;
   int64_t examples = 0;

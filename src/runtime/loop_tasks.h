@@ -23,6 +23,7 @@ struct LoopEvaluation {
   std::vector<std::pair<std::string, double>> values = {};  // by "TASK/METRIC"
   std::string line = {};                                    // "step 4: piqa acc 0.500, acc_norm 0.450; 12 examples in 0.35s"
   std::vector<std::string> warnings = {};                   // tasks that failed; over-long requests, the first time
+  bool stopped = false;                                     // early, without values
 };
 
 class LoopTasks {

@@ -65,13 +65,14 @@ std::string model_words(const Config& given, const Config& c) {
 // Runs checks one after the other and keeps what they came to.
 class Checks {
  public:
-  explicit Checks(const std::set<std::string>& only) : only_(only) {}
+  Checks(const std::set<std::string>& only, const std::function<void(const char*)>& begins) : only_(only), begins_(begins) {}
 
   bool wants(std::initializer_list<const char*> names) const {
     return only_.empty() || std::any_of(names.begin(), names.end(), [&](const char* n) { return only_.contains(n); });
   }
   void add(const char* name, const std::function<ModelVerdict()>& check) {
     if (!wants({name})) return;
+    if (begins_) begins_(name);
     const double begin = now_s();
     ModelVerdict verdict;
     try {
@@ -85,6 +86,7 @@ class Checks {
 
  private:
   const std::set<std::string>& only_;
+  const std::function<void(const char*)>& begins_;
   std::vector<ModelCheck> checks_;
 };
 
@@ -142,7 +144,7 @@ SelfCheckReport run_self_checks(const Config& given, const SelfCheckPlace& place
                          .threads = place.threads,
                          .on_host = place.on_host,
                          .after_load = place.after_load};
-  Checks checks(only);
+  Checks checks(only, place.begins);
   CheckModel model(config, place.backend, place.world, place.local_ranks, true);
   model.start();
   checks.add("init", [&] { return check_init(run, model); });

@@ -24,6 +24,7 @@ struct SelfCheckPlace {
   int local_ranks = 1, threads = 1;
   std::vector<int> on_host = {0};                    // ranks
   std::function<void(CheckModel&)> after_load = {};  // of `resume`, for tests: spoils what was loaded
+  std::function<void(const char*)> begins = {};      // told the name of each check before it is made
 };
 
 // only: names; empty: all. parallel.dp of the config is known. FailedStep and all else that a run ends with is a failure of the check that

@@ -14,8 +14,6 @@ namespace hlat {
 
 namespace {
 
-constexpr double kCheckLimit = 300;  // seconds; the short form takes some
-
 // The host of a rank; empty: there is no such rank.
 std::string host_of_rank(const std::vector<Host>& hosts, int rank) {
   for (const Host& h : hosts) {
@@ -29,6 +27,16 @@ std::string host_of_rank(const std::vector<Host>& hosts, int rank) {
 nlohmann::json object_in(const std::string& output) {
   const size_t begin = std::min(output.find('{'), output.size()), end = output.rfind('}');
   return nlohmann::json::parse(output.substr(begin, end - begin + 1));
+}
+
+std::string end_words(int code, const std::string& errors) {
+  const std::string said = failure_words(errors);
+  return fmt::format("it ended with code {}{}", code, said.empty() ? "" : ": " + said);
+}
+
+std::string limit_words(const HostsCheck& check, const std::string& errors) {
+  const std::string said = last_words(errors);
+  return fmt::format("it was ended after {} s ({}){}", check.seconds, check.why, said.empty() ? "" : "; its last words: " + said);
 }
 
 }  // namespace
@@ -64,11 +72,11 @@ CheckResult read_model_check(const std::string& output) try {
 }
 
 CheckResult check_hosts(const RankCommand& command, Starter starter, const LaunchConfig& launch, const std::string& job, Agents& agents,
-                        const std::function<bool()>& stop, const ReadCheck& read_result) {
+                        const std::function<bool()>& stop, const HostsCheck& check) {
   Child child(start_words(command, starter, launch, geteuid() == 0),
               {.variables = command.variables, .take_errors = true, .take_output = true});
   std::string output, errors;
-  const double limit = now_s() + kCheckLimit;
+  const double limit = now_s() + static_cast<double>(check.seconds);
   const auto read = [&] {
     output += child.read_output();
     errors += child.read_errors();
@@ -81,13 +89,13 @@ CheckResult check_hosts(const RankCommand& command, Starter starter, const Launc
   if (!ended) agents.end(job, {.hurry = {}});
   child.end();
   read();
-  CheckResult result = read_result(output);
+  CheckResult result = check.read(output);
   if (ended) result.exit_code = child.status().value_or(-1);
   result.passed = result.passed && ended && child.status() == 0;
   if (!ended)
-    result.words = stop() ? "it was ended by a signal" : fmt::format("it had not ended after {:.0f} s", kCheckLimit);
+    result.words = stop() ? "it was ended by a signal" : limit_words(check, errors);
   else if (!result.passed && result.words.empty())
-    result.words = fmt::format("it ended with code {}: {}", child.status().value_or(-1), last_words(errors));
+    result.words = end_words(result.exit_code, errors);
   return result;
 }
 

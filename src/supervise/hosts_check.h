@@ -1,6 +1,7 @@
 // hlat check on the hosts of a mesh, before ranks are started there: which hosts --short found bad, and what --model found wrong.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -24,9 +25,15 @@ CheckResult read_check(const std::string& output, const std::vector<Host>& hosts
 // The same of --model: checks that failed.
 CheckResult read_model_check(const std::string& output);
 
-// Runs it, for some minutes at most; `stop` ends it early. Nothing of it is left afterwards.
-using ReadCheck = std::function<CheckResult(const std::string& output)>;
+// One of the two, and the time that it may take.
+struct HostsCheck {
+  int64_t seconds = 0;
+  std::string why = {};  // where the limit comes from, for people
+  std::function<CheckResult(const std::string& output)> read = {};
+};
+
+// Runs it; `stop` ends it early. Nothing of it is left afterwards.
 CheckResult check_hosts(const RankCommand& command, Starter starter, const LaunchConfig& launch, const std::string& job, Agents& agents,
-                        const std::function<bool()>& stop, const ReadCheck& read_result);
+                        const std::function<bool()>& stop, const HostsCheck& check);
 
 }  // namespace hlat

@@ -23,13 +23,14 @@ class LaunchChecks {
       : setup_(setup), folder_(std::move(folder)), job_(std::move(job)), agents_(agents), journal_(journal), stop_(std::move(stop)) {}
 
   std::vector<std::string> bad_hosts(const std::vector<Host>& hosts) const;
-  // UsageError, NumericalError: a model that is wrong is not trained, on whatever hosts. False: the check did not come to its end, as
-  // where a host is gone, and has to be made again; FaultError when that comes again and again.
+  // UsageError, NumericalError, CheckFailed: what no other host would change ends the launch. False: the check did not come to its end, as
+  // where a host is gone or too slow, and has to be made again; FaultError when that comes again and again, Error when it ends with code 1
+  // again and again, which a host may cause (an error of CUDA) or the run.
   bool check_model(const std::vector<Host>& hosts);
 
  private:
   CheckResult run(const std::vector<std::string>& words, const std::vector<Host>& hosts, const std::string& passed,
-                  const ReadCheck& read) const;
+                  const HostsCheck& check) const;
 
   const LaunchSetup& setup_;
   std::filesystem::path folder_;

@@ -43,6 +43,7 @@ std::vector<std::string> names_of(const std::vector<Host>& hosts) {
 int exit_code_of_error(const std::exception& e) {
   if (dynamic_cast<const UsageError*>(&e) != nullptr) return kBadInput;
   if (dynamic_cast<const NumericalError*>(&e) != nullptr) return 5;
+  if (dynamic_cast<const CheckFailed*>(&e) != nullptr) return 3;
   return dynamic_cast<const FaultError*>(&e) != nullptr ? 4 : 1;
 }
 

@@ -1,7 +1,8 @@
 #include "supervise/start_output.h"
 
 #include <sstream>
-#include <vector>
+#include <string_view>
+#include <utility>
 
 namespace hlat {
 
@@ -9,6 +10,8 @@ namespace {
 
 constexpr size_t kKept = 16384;
 constexpr size_t kRule = 40;  // dashes
+constexpr size_t kMostWords = 400;
+constexpr std::string_view kOwn = "hlat: ";  // begins a message
 
 bool is_rule(const std::string& line) { return line.size() >= kRule && line.find_first_not_of("-\r") == std::string::npos; }
 
@@ -17,6 +20,11 @@ bool is_daemon_line(const std::string& line) {
   const size_t end = line.find(']'), colon = line.find(':');
   return line.starts_with("[") && end != std::string::npos && colon != std::string::npos && colon < end &&
          line.find_first_not_of("0123456789", colon + 1) == end;
+}
+
+std::string shortened(std::string words) {
+  if (words.size() > kMostWords) words = words.substr(0, kMostWords) + "...";
+  return words;
 }
 
 // What may still become a notice is held until its line is whole.
@@ -54,7 +62,6 @@ std::string StartOutput::pass(const std::string& text) {
 }
 
 std::string last_words(const std::string& output) {
-  constexpr size_t kMostWords = 400;
   std::string notice, last;  // the latest of each
   bool inside = false;
   std::istringstream in(output);
@@ -70,9 +77,22 @@ std::string last_words(const std::string& output) {
     if (inside) notice += (notice.empty() ? "" : " ") + line;
     if (!inside) last = line;
   }
-  std::string words = notice.empty() ? last : notice;
-  if (words.size() > kMostWords) words = words.substr(0, kMostWords) + "...";
-  return words;
+  return shortened(notice.empty() ? last : notice);
+}
+
+std::string failure_words(const std::string& output) {
+  std::string words;
+  std::istringstream in(StartOutput().pass(output + "\n"));
+  for (std::string line; std::getline(in, line);) {
+    line.erase(0, line.find_first_not_of(' '));
+    const bool begins = line.starts_with(kOwn);
+    if (begins && !words.empty()) break;
+    if (begins)
+      words = line.substr(kOwn.size());
+    else if (!words.empty() && !line.empty())
+      words += "; " + line;
+  }
+  return words.empty() ? last_words(output) : shortened(std::move(words));
 }
 
 }  // namespace hlat

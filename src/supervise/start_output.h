@@ -21,4 +21,8 @@ class StartOutput {
 // What such output says last, on one line: the notice that ends it, or its last line. Empty: nothing.
 std::string last_words(const std::string& output);
 
+// Why a program of ranks says that it failed: the first message of hlat in such output, on one line, whatever mpirun adds to it; where
+// there is none, its last words.
+std::string failure_words(const std::string& output);
+
 }  // namespace hlat

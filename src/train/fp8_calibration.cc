@@ -1,10 +1,20 @@
 #include "train/fp8_calibration.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "train/step_monitor.h"
 
 namespace hlat {
+
+std::string Fp8Calibrated::words() const {
+  if (!finite)
+    return fmt::format("FP8: scales are not measured: the batch met values that are not finite, in {} passes; the next one is measured",
+                       passes);
+  return fmt::format("FP8: scales measured on the first batch in {} passes{}", passes,
+                     saturated ? "; values of the last one still saturated" : "");
+}
 
 Fp8Calibration::Fp8Calibration(Executor& executor, int64_t step) : executor_(executor), step_(step) { executor_.fp8().begin_calibration(); }
 
@@ -36,9 +46,10 @@ bool Fp8Calibration::end_pass() {
   combine_over(executor_.mesh(), numbers, none);
   ++result_.passes;
   result_.saturated = numbers[kSaturated] > 0;
+  result_.finite = numbers[kNotFinite] == 0;
   const bool fits = numbers[kSaturated] == 0 && numbers[kMoved] == 0;
   if (!fits && result_.passes < executor_.config().model.layers + 2) return false;
-  if (numbers[kNotFinite] == 0) executor_.fp8().end_calibration();  // else nothing is learned of this batch
+  if (result_.finite) executor_.fp8().end_calibration();  // else nothing is learned of this batch
   return true;
 }
 

@@ -5,6 +5,7 @@
 // weights and rows.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "model/executor.h"
@@ -13,7 +14,9 @@ namespace hlat {
 
 struct Fp8Calibrated {
   int64_t passes = 0;
+  bool finite = true;      // what was met; else no scales were learned, and the next batch is measured in place of this one
   bool saturated = false;  // values of the last pass were, which was one too few
+  std::string words() const;
 };
 
 class Fp8Calibration {

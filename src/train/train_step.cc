@@ -167,6 +167,23 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
     calibrate(step, source, result);
   }
   const CommTime before = comm_time();
+  begin(step, lr, check, result);
+  compute_gradients(step, source, result);
+  clip_gradients();
+  if (pass_gate(step, result))
+    apply_update(step, lr, result);
+  else
+    leave_update_out(step, result);
+  if (result.checked) now(FlightAction::compare);
+  if (result.checked) health_.check_weights(step);
+  if (check && light_.due(step)) light_.check(step);
+  const CommTime after = comm_time();
+  result.comm_s = after.all - before.all;
+  result.comm_wait_s = after.waited - before.waited;
+  return result;
+}
+
+void TrainStep::begin(int64_t step, double lr, bool check, StepResult& result) {
   ops_.fill(executor_.loss_sum(), 0);
   optimizer_.begin_step(device_, scalars_, lr, step);
   if (faults_ != nullptr) faults_->optimizer(scalars_.step);
@@ -176,6 +193,10 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   executor_.fp8().begin_step();
   watched_ = check && monitor_.due(step) ? step : 0;
   if (watched_ > 0) monitor_.begin();
+}
+
+// All passes, and the sums over ranks.
+void TrainStep::compute_gradients(int64_t step, BatchSource* source, StepResult& result) {
   if (!run_graphs(source, result)) run_schedule(source, result);
   if (watched_ > 0) monitor_.end_passes();
   executor_.set_step(0);
@@ -183,32 +204,29 @@ StepResult TrainStep::run(int64_t step, double lr, BatchSource* source, bool che
   sync_.finish();
   if (result.checked) now(FlightAction::compare);
   if (result.checked) health_.check_gradients(step);
+}
 
-  const bool zero1 = config_.parallel.zero1;
+void TrainStep::clip_gradients() {
   now(FlightAction::norms);
   optimizer_.measure(ops_, params_, scalars_, total(kGradSq));
-  sum_over_ranks(total(kGradSq), true, zero1);
+  sum_over_ranks(total(kGradSq), true, config_.parallel.zero1);
   optimizer_.clip(ops_, scalars_, total(kGradSq));
-  if (pass_gate(step, result)) {
-    now(FlightAction::update);
-    update(step);
-    if (faults_ != nullptr) faults_->weights();
-    if (!gate_) sum_loss();
-    sum_over_ranks(total(kWeightSq), true, zero1);
-    now(FlightAction::read_back);
-    read_totals(step, result);
-    if (watched_ > 0) result.monitors = monitor_.finish(scalars_, lr, step);
-  } else {
-    if (watched_ > 0) result.monitors = monitor_.finish_skipped();
-    if (!only_measures_ && std::isfinite(result.loss) && std::isfinite(result.grad_norm)) executor_.fp8().take_in(step);
-  }
-  if (result.checked) now(FlightAction::compare);
-  if (result.checked) health_.check_weights(step);
-  if (check && light_.due(step)) light_.check(step);
-  const CommTime after = comm_time();
-  result.comm_s = after.all - before.all;
-  result.comm_wait_s = after.waited - before.waited;
-  return result;
+}
+
+void TrainStep::apply_update(int64_t step, double lr, StepResult& result) {
+  now(FlightAction::update);
+  update(step);
+  if (faults_ != nullptr) faults_->weights();
+  if (!gate_) sum_loss();
+  sum_over_ranks(total(kWeightSq), true, config_.parallel.zero1);
+  now(FlightAction::read_back);
+  read_totals(step, result);
+  if (watched_ > 0) result.monitors = monitor_.finish(scalars_, lr, step);
+}
+
+void TrainStep::leave_update_out(int64_t step, StepResult& result) {
+  if (watched_ > 0) result.monitors = monitor_.finish_skipped();
+  if (!only_measures_ && std::isfinite(result.loss) && std::isfinite(result.grad_norm)) executor_.fp8().take_in(step);
 }
 
 // Losses are equal on all tp ranks of the last stage and zero on other stages.

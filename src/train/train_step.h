@@ -83,6 +83,11 @@ class TrainStep {
   void run_schedule(BatchSource* source, StepResult& result);
   void calibrate(int64_t step, BatchSource* source, StepResult& result);
   bool run_graphs(BatchSource* source, StepResult& result);
+  void begin(int64_t step, double lr, bool check, StepResult& result);
+  void compute_gradients(int64_t step, BatchSource* source, StepResult& result);
+  void clip_gradients();
+  void apply_update(int64_t step, double lr, StepResult& result);
+  void leave_update_out(int64_t step, StepResult& result);
   void update(int64_t step);
   CommTime comm_time() const;
   void now(FlightAction action, int micro = -1, int chunk = -1);

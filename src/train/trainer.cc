@@ -7,11 +7,11 @@
 #include "base/format.h"
 #include "base/memory_limits.h"
 #include "checkpoint/health_record.h"
-#include "comm/host_exchange.h"
 #include "data/first_rows.h"
 #include "optim/learning_rate.h"
 #include "train/means.h"
 #include "train/shown_source.h"
+#include "train/vote.h"
 
 namespace hlat {
 
@@ -19,25 +19,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
-
-// What a rank says at a step boundary, and what all have said: the largest of each.
-struct Vote {
-  int signal = 0;  // that wants the run to end
-  int busy = 0;    // a save is under way
-  int due = 0;     // RunSaves::Due
-  AlarmVote alarm = {};
-};
-
-Vote agree(const Mesh& mesh, Vote vote) {
-  for (const Axis axis : {Axis::tp, Axis::dp, Axis::pp})
-    for (const Vote& other : all_gather_values(mesh.along(axis), vote)) {
-      vote.signal = std::max(vote.signal, other.signal);
-      vote.busy = std::max(vote.busy, other.busy);
-      vote.due = std::max(vote.due, other.due);
-      if (other.alarm.ends()) vote.alarm = other.alarm;
-    }
-  return vote;
-}
 
 // One rank's run: what lives from the first step of a process to its last.
 class Trainer {
@@ -83,44 +64,20 @@ class Trainer {
 
   // Returns the signal that ends the run after this step, the same on all ranks; 0: none.
   int advance(TrainState& state) {
-    const auto begin = Clock::now();
     const int64_t step = state.step + 1;
-    if (setup_.flight != nullptr) setup_.flight->begin_step(step);
-    if (!first_) now(FlightPhase::training, "training");  // the first belongs to the start
-    if (setup_.faults != nullptr) setup_.faults->at_step(step);
-    const int64_t schedule_end = config_.optim.schedule_steps > 0 ? config_.optim.schedule_steps : config_.train.steps;
-    const double lr = learning_rate(config_.optim, step, schedule_end);
-    std::optional<ShownSource> source;
-    if (batches_ != nullptr) source.emplace(*batches_, setup_.progress, step_.micros());
     LossVerdict verdict;
-    const StepResult r = run_step(step, lr, source ? &*source : nullptr, verdict);
-    StepMetrics m = metrics(step, lr, r, seconds_between(begin, Clock::now()));
-    if (r.calibrated) tell_calibrated(*r.calibrated);
-    m.skipped = r.skipped;
-    m.computed = verdict.cause != LossCause::asked;
-    if (setup_.flight != nullptr) setup_.flight->end_step(step, m.step_s, m.step_s - m.data_wait_s - m.comm_wait_s);
-    if (m.computed && source && source->entropy())
-      m.floor = sum_over(mesh_.along(Axis::dp), *source->entropy()) / static_cast<double>(step_.micros() * mesh_.shape().dp);
-    if (setup_.folder != nullptr && batches_ != nullptr) m.source_rows = batches_->source_rows(step);
-    m.monitors = r.monitors;
-    const bool probes = m.monitors && !m.skipped && step_.probe().due(step);
-    if (probes) probe(*m.monitors);
-    const bool validates = validates_after(step);
-    if (validates) validate(m);
+    auto [m, checked] = take_step(step, verdict);
+    const bool measures = measure_after(m);
     now(FlightPhase::training, "training");
     const Vote vote = at_boundary(step, m, verdict);
     if (setup_.goodput) m.goodput = setup_.goodput(m);
-    record(m, r.checked);
+    record(m, checked);
     alarms_.answer(m, vote.alarm, [this](const LossEvent& event) { tell_alarm(event); });
     remember(state, m, verdict);
     const bool ends = vote.signal != 0 || step == config_.train.steps;
     if (saves_ && vote.due != 0 && vote.busy == 0 && !ends) begin_save(static_cast<RunSaves::Due>(vote.due), state);
-    // A process whose steps were all skipped so far has not used all of its memory yet: the first whole one is held against the plan.
-    const bool whole = !(first_ && m.skipped);
-    if (whole && (first_ || validates || probes)) setup_.plan.check_used(setup_.model.high_water(), mesh_);
-    if (whole && std::exchange(first_, false)) tell_memory(step);
-    if (!ends) evaluate(step);
-    return vote.signal;
+    check_memory(m, measures);
+    return ends ? vote.signal : evaluate(step);
   }
 
   TrainSummary finish(TrainState& state, int ended_by) {
@@ -132,7 +89,7 @@ class Trainer {
       s.save_problem = saves_->finish(state.step, latest_loss_, ended_by != 0, static_cast<double>(config_.parallel.timeout_s),
                                       [&](int n) { return agree(mesh_, {.signal = n}).signal; });
     if (saves_ && saves_->saved_step() > 0) s.saved_step = saves_->saved_step();
-    if (ended_by == 0) evaluate(state.step);
+    if (ended_by == 0) ended_by = evaluate(state.step);
     tell_notes();
     if (batches_ != nullptr) state.data = batches_->position();
     s.steps = state.step;
@@ -158,6 +115,51 @@ class Trainer {
   }
 
  private:
+  struct Taken {
+    StepMetrics metrics;
+    bool checked = false;  // StepResult::checked
+  };
+
+  // The step with what is known of it when it is done.
+  Taken take_step(int64_t step, LossVerdict& verdict) {
+    const auto begin = Clock::now();
+    if (setup_.flight != nullptr) setup_.flight->begin_step(step);
+    if (!first_) now(FlightPhase::training, "training");  // the first belongs to the start
+    if (setup_.faults != nullptr) setup_.faults->at_step(step);
+    const int64_t schedule_end = config_.optim.schedule_steps > 0 ? config_.optim.schedule_steps : config_.train.steps;
+    const double lr = learning_rate(config_.optim, step, schedule_end);
+    std::optional<ShownSource> source;
+    if (batches_ != nullptr) source.emplace(*batches_, setup_.progress, step_.micros());
+    const StepResult r = run_step(step, lr, source ? &*source : nullptr, verdict);
+    StepMetrics m = metrics(step, lr, r, seconds_between(begin, Clock::now()));
+    if (r.calibrated) tell_calibrated(*r.calibrated);
+    m.skipped = r.skipped;
+    m.computed = verdict.cause != LossCause::asked;
+    if (setup_.flight != nullptr) setup_.flight->end_step(step, m.step_s, m.step_s - m.data_wait_s - m.comm_wait_s);
+    if (m.computed && source && source->entropy())
+      m.floor = sum_over(mesh_.along(Axis::dp), *source->entropy()) / static_cast<double>(step_.micros() * mesh_.shape().dp);
+    if (setup_.folder != nullptr && batches_ != nullptr) m.source_rows = batches_->source_rows(step);
+    m.monitors = r.monitors;
+    return {.metrics = std::move(m), .checked = r.checked};
+  }
+
+  // What is due after a step, on its weights. Returns whether anything was.
+  bool measure_after(StepMetrics& m) {
+    const bool probes = m.monitors && !m.skipped && step_.probe().due(m.step);
+    if (probes) probe(*m.monitors);
+    const bool validates = validates_after(m.step);
+    if (validates) validate(m);
+    return probes || validates;
+  }
+
+  // measures: more was done than in other steps. A process whose steps were all skipped so far has not used all of its memory yet: the
+  // first whole one is held against the plan.
+  void check_memory(const StepMetrics& m, bool measures) {
+    if (first_ && m.skipped) return;
+    if (first_ || measures) setup_.plan.check_used(setup_.model.high_water(), mesh_);
+    if (std::exchange(first_, false)) tell_memory(m.step);
+  }
+
   // The step, or what is left of one that is skipped, and what the policy says about it. What is off is told, and ends the run where the
   // policy wants that; the numbers are equal on all ranks, so all of them come here.
   StepResult run_step(int64_t step, double lr, BatchSource* source, LossVerdict& verdict) {
@@ -256,14 +258,18 @@ class Trainer {
     saves_->begin(due, state.step, latest_loss_);
   }
 
-  // When all of the step is recorded and its save is under way, or done: an evaluation may take long, and may be cut short.
-  void evaluate(int64_t step) {
-    if (!setup_.evaluate) return;
-    if (setup_.evaluation_due(step)) now(FlightPhase::evaluation, "evaluating tasks");
-    TaskMetrics m{.step = step, .tokens = step * tokens_per_step(), .values = setup_.evaluate(step)};
-    if (m.values.empty()) return;
-    if (setup_.folder != nullptr) setup_.folder->record(m);
-    if (!first_) setup_.plan.check_used(setup_.model.high_water(), mesh_);
+  // When all of the step is recorded and its save is under way, or done: an evaluation may take long, and may be cut off. Returns the
+  // signal that did so, the same on all ranks; 0: none.
+  int evaluate(int64_t step) {
+    if (!setup_.evaluate || !setup_.evaluation_due(step)) return 0;
+    now(FlightPhase::evaluation, "evaluating tasks");
+    StepEvaluation found = setup_.evaluate(step);
+    if (!found.values.empty()) {
+      if (setup_.folder != nullptr)
+        setup_.folder->record(TaskMetrics{.step = step, .tokens = step * tokens_per_step(), .values = std::move(found.values)});
+      if (!first_) setup_.plan.check_used(setup_.model.high_water(), mesh_);
+    }
+    return agree(mesh_, {.signal = found.cut_off_by}).signal;
   }
 
   // Comes back when all ranks have done this step, and passed its checks, with what they agree on.
@@ -331,10 +337,9 @@ class Trainer {
   }
 
   void tell_calibrated(const Fp8Calibrated& c) {
-    std::string words = fmt::format("FP8: scales measured on the first batch in {} passes", c.passes);
-    if (c.saturated) words += "; values of the last one still saturated";
-    if (setup_.folder != nullptr) setup_.folder->log().info("{}", words);
-    if (setup_.progress != nullptr) setup_.progress->say(words);
+    if (setup_.folder != nullptr && !c.finite) return setup_.folder->log().warn("{}", c.words());  // which stderr has too
+    if (setup_.folder != nullptr) setup_.folder->log().info("{}", c.words());
+    if (setup_.progress != nullptr) setup_.progress->say(c.words());
   }
 
   // What a device holds outside the plan is logged, not planned: its context, handles and code of libraries.

@@ -30,6 +30,12 @@ struct TrainState {
   int64_t health_passed = 0;      // the latest step after which replicas were compared and equal; 0: none
 };
 
+// What an evaluation of tasks came to, on rank 0.
+struct StepEvaluation {
+  std::vector<std::pair<std::string, double>> values = {};  // by name, for the record
+  int cut_off_by = 0;                                       // the signal that ended it early; 0: none
+};
+
 // What a rank trains with. plan and peak_flops are its own.
 struct TrainSetup {
   const RankPlan& plan;
@@ -43,9 +49,9 @@ struct TrainSetup {
   Progress* progress = nullptr;
   // What it saves and how; none: it saves nothing.
   std::optional<SavesSetup> saves = {};
-  // Evaluates tasks after a step where they are due, collective over all ranks: names and values for the record, on rank 0.
-  std::function<std::vector<std::pair<std::string, double>>(int64_t step)> evaluate = {};
-  std::function<bool(int64_t step)> evaluation_due = {};  // whether that will take its time; there where `evaluate` is
+  // Evaluates tasks after a step where they are due, collective over all ranks. One that a signal cuts off ends the run where it stands.
+  std::function<StepEvaluation(int64_t step)> evaluate = {};
+  std::function<bool(int64_t step)> evaluation_due = {};  // the same on all ranks; there where `evaluate` is
   // Asked on rank 0 after every step: useful time over wall time so far, for the record; empty: not of interest.
   std::function<double(const StepMetrics& m)> goodput = {};
   // On rank 0: a step whose loss was off, or that was skipped, or an alarm, before the run ends where it does.
@@ -59,7 +65,7 @@ struct TrainSetup {
 
 struct TrainSummary {
   int64_t steps = 0;            // done in all
-  int ended_by = 0;             // the signal that ended it before its last step; 0: none
+  int ended_by = 0;             // the signal that ended it before its last step, or in the evaluation after it; 0: none
   double loss = 0;              // mean over the last steps
   int64_t loss_steps = 0;       // how many those are; 0: this process has no loss, and `loss` is NaN
   std::optional<double> floor;  // entropy of the corpus, nats per token, where it is known

@@ -148,6 +148,14 @@ const Planted kPlanted[] = {
        });
      },
      "last quarter"},
+    {"late_positions_and_one_far_measurement", AlarmRule::position_loss, 200, 170,
+     [](StepMetrics& m) {
+       monitored(m, [&](Monitors& o) {
+         for (size_t i = 8; i < 16; ++i) o.position_loss[i] += 0.1 * static_cast<double>(i - 7);
+         if (m.step == 220) o.position_loss[15] += 40;
+       });
+     },
+     "last quarter"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Rules, PlantedTrouble, testing::ValuesIn(kPlanted), [](const auto& i) { return std::string(i.param.name); });

@@ -1,5 +1,5 @@
 // Signals that end a run which saves: preemption, Ctrl-C, a second one, one rank of several, mpirun itself, a disk too slow for the time
-// that is left, and a save that is under way when the signal comes.
+// that is left, a save that is under way when the signal comes, and the evaluation after the last step.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -108,6 +108,33 @@ TEST(SaveSignals, OneOfFourRanksIsEnough) {
     const RunResult r = job->wait();
     EXPECT_EQ(r.exit_code, code) << r.err;
     expect_saved_and_resumable(run);
+  }
+}
+
+// It is part of the run: without it nothing is finished, and the same command makes it up.
+TEST(SaveSignals, TheEvaluationAfterTheLastStepIsCutOffAndMadeUpFor) {
+  const TempDir given;
+  given.write("pairs.jsonl", "{\"start\": \"the fox\", \"right\": \"yelped happy\", \"wrong\": \"happy forest\"}\n");
+  given.write("pairs.yaml",
+              "task: pairs\ntitle: pairs\ngroup: own\nversion: 1\nkind: choice\ndata: {file: pairs.jsonl}\n"
+              "prompt: \"{{ start }}\"\nchoices: [\"{{ right }}\", \"{{ wrong }}\"]\ngold: \"{{ 0 }}\"\nmetrics: [acc]\n");
+  for (const int ranks : {0, 2}) {
+    const SavingRun run(ranks, {"eval.at_end=true", "eval.tasks=pairs", "eval.data=" + given.path(), "eval.task_dir=" + given.path(),
+                                "fault.inject=hang rank=0 step=5 seconds=4"});
+    const std::unique_ptr<Job> job = run.start();
+    ASSERT_TRUE(within(120, [&] { return fs::exists(run.folder() + "/faults.jsonl"); })) << "its last step is under way";
+    kill(job->pid(), SIGUSR1);
+    const RunResult r = job->wait();
+    EXPECT_EQ(run.latest(), 5);
+    EXPECT_EQ(run.events("end").back()["exit_code"], 6) << run.log();
+    EXPECT_NE(run.log().find("step 5: the evaluation of tasks was stopped"), std::string::npos) << run.log();
+    EXPECT_FALSE(fs::exists(run.folder() + "/eval.jsonl") && fs::file_size(run.folder() + "/eval.jsonl") > 0);
+    EXPECT_TRUE(ranks > 0 || r.exit_code == 6) << r.exit_code << r.err;
+    const RunResult rest = run.run();
+    EXPECT_EQ(rest.exit_code, 0) << rest.err;
+    EXPECT_NE(slurp(run.folder() + "/eval.jsonl").find("\"eval/pairs/acc\""), std::string::npos);
+    EXPECT_EQ(run.losses().size(), 5u);
+    EXPECT_EQ(run.events("end").back()["exit_code"], 0);
   }
 }
 

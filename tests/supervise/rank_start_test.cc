@@ -43,6 +43,15 @@ TEST(StartOutput, TheLastWordsAreMpirunsReason) {
   EXPECT_EQ(last_words(std::string(1000, 'x')).size(), 403u);
 }
 
+TEST(StartOutput, AFailureIsWhatHlatSaysFirst) {
+  const std::string rule(76, '-');
+  const std::string of_mpirun = rule + "\nMPI_ABORT was invoked\n" + rule + "\n";
+  EXPECT_EQ(failure_words("check: init\nhlat: this is bad\n  and this\n" + of_mpirun + "hlat: a second rank\n"), "this is bad; and this");
+  EXPECT_EQ(failure_words("hlat: it is bad"), "it is bad");
+  EXPECT_EQ(failure_words("ranks say this\n" + of_mpirun), "MPI_ABORT was invoked");
+  EXPECT_EQ(failure_words(""), "");
+}
+
 TEST(HostsCheck, RanksThatAreFoundBadNameTheirHosts) {
   const std::vector<Host> hosts{{"a", 2}, {"b", 2}};
   const char* report = R"({"well": false, "findings": [

@@ -85,6 +85,7 @@ TEST(Fp8Calibration, TheFirstStepOfWeightsThatExistDoesNotSaturate) {
     const StepResult r = run_enlarged(Layout{}, precision).step;
     ASSERT_TRUE(r.calibrated) << precision.words();
     EXPECT_LE(r.calibrated->passes, 4);
+    EXPECT_TRUE(r.calibrated->finite);
     EXPECT_EQ(r.calibrated->saturated, 0);
     EXPECT_EQ(r.monitors->fp8_saturated, (std::vector<double>{0, 0, 0})) << precision.words();
     EXPECT_NEAR(r.loss, mixed.loss, 0.01 * mixed.loss) << precision.words();
@@ -179,11 +180,17 @@ TEST(Fp8Calibration, IsNotDoneOnABatchThatIsNotFinite) {
   const bf16 sound = *norm;
   *norm = to_bf16(std::numeric_limits<float>::quiet_NaN());
   run.train().before_updates([](int64_t, double loss, double) { return std::isfinite(loss); });
-  EXPECT_TRUE(run.step(1).skipped);
+  const StepResult broken = run.step(1);
+  EXPECT_TRUE(broken.skipped);
   EXPECT_TRUE(run.executor().fp8().uncalibrated());
+  ASSERT_TRUE(broken.calibrated);
+  EXPECT_FALSE(broken.calibrated->finite);
+  EXPECT_NE(broken.calibrated->words().find("scales are not measured"), std::string::npos) << broken.calibrated->words();
   *norm = sound;
   const StepResult r = run.step(2);
-  EXPECT_TRUE(r.calibrated);
+  ASSERT_TRUE(r.calibrated);
+  EXPECT_TRUE(r.calibrated->finite);
+  EXPECT_NE(r.calibrated->words().find("scales measured on the first batch"), std::string::npos) << r.calibrated->words();
   EXPECT_EQ(r.monitors->fp8_saturated[0], 0);
   EXPECT_FALSE(run.executor().fp8().uncalibrated());
 }

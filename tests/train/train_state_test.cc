@@ -64,6 +64,26 @@ TEST(TrainState, ASignalEndsTheRunAfterTheStepUnderWay) {
   EXPECT_EQ(s.loss_steps, 1) << "the loss of the latest step";
 }
 
+// The evaluation after the last step is part of the run; one between steps ends it behind its step, which is saved, and not a step later.
+TEST(TrainState, ASignalThatCutsAnEvaluationOffEndsTheRunThere) {
+  for (const int64_t cut_off : {2, 6}) {
+    Process process(story_config(6));
+    int64_t step = 0;
+    std::vector<int64_t> evaluated;
+    const Dataset data(process.model.executor().config(), 1);
+    TrainSetup setup{.plan = process.assembly.plan(), .peak_flops = 1, .model = process.model, .data = &data};
+    setup.evaluation_due = [](int64_t s) { return s % 2 == 0; };
+    setup.evaluate = [&](int64_t s) {
+      evaluated.push_back(s);
+      return s == cut_off ? StepEvaluation{.cut_off_by = 15} : StepEvaluation{.values = {{"task/acc", 1}}};
+    };
+    const TrainSummary s = train(process.model.executor().config(), setup, process.state, step);
+    EXPECT_EQ(s.ended_by, 15);
+    EXPECT_EQ(s.steps, cut_off);
+    EXPECT_EQ(evaluated, cut_off == 2 ? std::vector<int64_t>{2} : (std::vector<int64_t>{2, 4, 6}));
+  }
+}
+
 TEST(TrainState, ARunInTwoPartsIsTheRun) {
   Process whole(story_config(6)), first(story_config(3));
   const TrainSummary once = whole.train_to_end();
