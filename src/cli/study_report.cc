@@ -28,7 +28,11 @@ std::string write_study_report(const std::filesystem::path& folder, const std::v
   }
   if (begun.empty()) return "no run has a step yet";
   const std::vector<ReportRun> shown = read_report_runs(begun);
-  ReportFacts facts{.version = version(), .made_at = wall_time(), .study = results.study, .results = results_cells(results, collect)};
+  ReportFacts facts{.version = version(),
+                    .made_at = wall_time(),
+                    .study = results.study,
+                    .results = results_cells(results, collect),
+                    .result_values = results_values(results, collect)};
   for (const ReportRun& run : shown) facts.groups.push_back(rows.at(run.overview.folder));
   write_page(folder / kStudyReport, page_html(report_data(shown, facts)));
   return "";

@@ -14,9 +14,7 @@
 #include "cli/goodput_shown.h"
 #include "cli/print.h"
 #include "cli/train_summary.h"
-#include "data/ledger_json.h"
 #include "eval/sample_text.h"
-#include "record/run_file.h"
 
 namespace hlat {
 
@@ -30,7 +28,6 @@ void tell_end(bool json, const Config& config, const TrainSetup& setup, const Tr
     const std::string text = summary_text(config, summary) + goodput_text(run);
     setup.folder->log().info("{}", text);
     setup.folder->log().info("read\n{}", ledger_text(summary.ledger));
-    put_run_file(*setup.folder, "ledger.json", json_text(ledger_json(summary.ledger), 2) + "\n");
     if (!json) print_out(text);
   }
   std::vector<std::string> samples;

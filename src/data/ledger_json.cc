@@ -5,7 +5,7 @@
 
 namespace hlat {
 
-nlohmann::ordered_json ledger_json(const Ledger& ledger) {
+nlohmann::ordered_json ledger_json(const Ledger& ledger, int64_t step) {
   using LedgerJson = nlohmann::ordered_json;
   const auto lines = [](const std::vector<Ledger::Line>& list, bool weights) {
     LedgerJson out = LedgerJson::array();
@@ -21,7 +21,8 @@ nlohmann::ordered_json ledger_json(const Ledger& ledger) {
   };
   LedgerJson segments = LedgerJson::array();
   for (const Ledger::Part& part : ledger.segments) segments.push_back({{"from_step", part.from_step}, {"lines", lines(part.lines, true)}});
-  return {{"total", lines(ledger.total, false)},
+  return {{"step", step},
+          {"total", lines(ledger.total, false)},
           {"segments", std::move(segments)},
           {"repeats", ledger.repeats},
           {"skipped_rows", ledger.skipped_rows},

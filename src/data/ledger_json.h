@@ -7,7 +7,8 @@
 
 namespace hlat {
 
-// {"total": [lines], "segments": [{"from_step", "lines"}], ...}, keys as the members; epochs that are not known are null.
-nlohmann::ordered_json ledger_json(const Ledger& ledger);
+// {"step", "total": [lines], "segments": [{"from_step", "lines"}], ...}, keys as the members; epochs that are not known are null. step: the
+// last one that is counted.
+nlohmann::ordered_json ledger_json(const Ledger& ledger, int64_t step);
 
 }  // namespace hlat

@@ -1,5 +1,5 @@
-// Files of a run folder about the run as a whole: plan.json, as `hlat plan --json` has it, and ledger.json, what was read when training
-// ended. They say what is, not what happened: a later start of the run puts its own in their place.
+// Files of a run folder about the run as a whole: plan.json, as `hlat plan --json` has it, and ledger.json, what was read up to the step
+// that it names. They say what is, not what happened: a later one takes their place, of this process or of a later start of the run.
 #pragma once
 
 #include <string>

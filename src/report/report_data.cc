@@ -7,6 +7,8 @@
 #include <cstdlib>
 
 #include "record/events.h"
+#include "report/curve.h"
+#include "report/kept_notes.h"
 #include "report/runs_table.h"
 #include "report/settings.h"
 #include "report/source_shares.h"
@@ -32,6 +34,17 @@ DataJson rounded_list(const std::vector<double>& values) {
 }
 
 DataJson curve_data(const Curve& curve) { return {curve.step, rounded_list(curve.value)}; }
+
+// Exact: rows are sorted by them.
+DataJson values_data(const std::vector<std::vector<std::optional<double>>>& rows) {
+  DataJson out = DataJson::array();
+  for (const auto& row : rows) {
+    DataJson values = DataJson::array();
+    for (const std::optional<double>& v : row) values.push_back(v && std::isfinite(*v) ? DataJson(*v) : DataJson());
+    out.push_back(std::move(values));
+  }
+  return out;
+}
 
 // Which tokens and which time belong to a step; a page finds what lies between by interpolation.
 DataJson axis_data(const ReportRun& run, size_t most) {
@@ -83,8 +96,8 @@ DataJson shares_data(const RunCurves& s, size_t most) {
 
 DataJson loss_notes_data(const ReportRun& run) {
   DataJson out = DataJson::array();
-  for (const LossNote& n : run.notes.losses) {
-    if (out.size() == kMostNotes) break;
+  for (const LossNote* note : kept_losses(run.notes.losses, kMostNotes)) {
+    const LossNote& n = *note;
     DataJson documents = DataJson::array();
     for (const NotedDocument& d : n.documents)
       if (documents.size() < kMostDocuments) documents.push_back({d.source, d.file, d.document, d.byte, d.row, d.token, d.tokens});
@@ -104,31 +117,22 @@ DataJson loss_notes_data(const ReportRun& run) {
 
 DataJson alarms_data(const ReportRun& run) {
   DataJson out = DataJson::array();
-  for (const AlarmNote& a : run.notes.alarms) {
-    if (out.size() == kMostNotes) break;
-    out.push_back({{"t", rounded(a.time - run.overview.run.begin)},
-                   {"step", a.step},
-                   {"rule", a.rule},
-                   {"value", rounded(a.value)},
-                   {"limit", rounded(a.limit)},
-                   {"evidence", a.evidence},
-                   {"advice", a.advice}});
-  }
+  for (const AlarmNote* a : kept_alarms(run.notes.alarms, kMostNotes))
+    out.push_back({{"t", rounded(a->time - run.overview.run.begin)},
+                   {"step", a->step},
+                   {"rule", a->rule},
+                   {"value", rounded(a->value)},
+                   {"limit", rounded(a->limit)},
+                   {"evidence", a->evidence},
+                   {"advice", a->advice}});
   return out;
 }
 
-// The latest; saves that went well only where there is room.
-DataJson events_data(const RunOverview& run) {
-  std::vector<const RunEvent*> kept;
-  for (const RunEvent& e : run.events)
-    if (e.time >= run.run.begin) kept.push_back(&e);
-  if (kept.size() > kMostEvents) std::erase_if(kept, [](const RunEvent* e) { return e->kind == "save"; });
-  if (kept.size() > kMostEvents) kept.erase(kept.begin(), kept.end() - static_cast<ptrdiff_t>(kMostEvents));
+DataJson events_data(const std::vector<const RunEvent*>& events, double begin) {
   DataJson out = DataJson::array();
-  for (const RunEvent* e : kept) {
+  for (const RunEvent* e : events) {
     const std::string words = words_of(*e);
-    out.push_back(
-        {{"t", rounded(e->time - run.run.begin)}, {"step", e->step}, {"kind", e->kind}, {"words", words.substr(0, words.find('\n'))}});
+    out.push_back({{"t", rounded(e->time - begin)}, {"step", e->step}, {"kind", e->kind}, {"words", words.substr(0, words.find('\n'))}});
   }
   return out;
 }
@@ -156,6 +160,8 @@ DataJson time_data(const RunAccount& run) {
 DataJson run_data(const ReportRun& run, size_t points, size_t stretches) {
   DataJson lists = DataJson::object(), mixture = DataJson::array();
   for (const auto& [key, list] : run.steps.lists) lists[key] = list_data(list, stretches);
+  const KeptEvents events = kept_events(run.overview, kMostEvents);
+  const size_t losses = run.notes.losses.size(), alarms = run.notes.alarms.size();
   for (const MixturePart& part : run.mixture) mixture.push_back({{"from_step", part.from_step}, {"shares", part.shares}});
   return {{"row", row_json(row_of(run))},
           {"began", run.overview.run.begin > 0 ? DataJson(utc_text(run.overview.run.begin)) : DataJson()},
@@ -165,7 +171,8 @@ DataJson run_data(const ReportRun& run, size_t points, size_t stretches) {
           {"lists", std::move(lists)},
           {"losses", loss_notes_data(run)},
           {"alarms", alarms_data(run)},
-          {"events", events_data(run.overview)},
+          {"events", events_data(events.events, run.overview.run.begin)},
+          {"all", {{"losses", losses}, {"alarms", alarms}, {"events", events.all}, {"saves", events.all_saves}}},
           {"time", time_data(run.overview.run)},
           {"mixture", std::move(mixture)},
           {"shares", shares_data(run.steps, stretches)},
@@ -198,8 +205,10 @@ DataJson report_data(const std::vector<ReportRun>& runs, const ReportFacts& fact
   DataJson list = DataJson::array();
   for (const ReportRun& run : runs) list.push_back(run_data(run, points, stretches));
   for (size_t i = 0; i < facts.groups.size(); ++i) list[i]["group"] = facts.groups[i];
-  return {{"version", facts.version}, {"made_at", utc_text(facts.made_at)}, {"refresh_s", facts.refresh_s}, {"study", facts.study},
-          {"results", facts.results}, {"settings", settings_json(runs)},    {"runs", std::move(list)}};
+  return {{"version", facts.version},        {"made_at", utc_text(facts.made_at)},
+          {"refresh_s", facts.refresh_s},    {"study", facts.study},
+          {"results", facts.results},        {"result_values", values_data(facts.result_values)},
+          {"settings", settings_json(runs)}, {"runs", std::move(list)}};
 }
 
 }  // namespace hlat

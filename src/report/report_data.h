@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,11 @@ struct ReportFacts {
   std::string version;   // of hlat
   double made_at = 0;    // seconds since 1970
   double refresh_s = 0;  // the page asks for new data so often; 0: never
-  // Of a study: its name, its table with the heads first, and by run the row of it that the run belongs to, which has one colour.
+  // Of a study: its name, its table with the heads first, of each of its rows the numbers that it is sorted by, and by run the row of it
+  // that the run belongs to, which has one colour.
   std::string study = {};
   std::vector<std::vector<std::string>> results = {};
+  std::vector<std::vector<std::optional<double>>> result_values = {};
   std::vector<std::string> groups = {};
 };
 

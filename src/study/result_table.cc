@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -20,9 +21,11 @@
 namespace hlat {
 namespace {
 
+double value_of(const StudyColumn& column, const SeedSpread& s) { return column.largest ? s.most : s.mean; }
+
 std::string shown_figure(const StudyColumn& column, const SeedSpread& s) {
   using Shown = StudyColumn::Shown;
-  const double value = column.largest ? s.most : s.mean;
+  const double value = value_of(column, s);
   const std::string seeds = s.count > 1 && std::isfinite(s.deviation) ? fmt::format(" ±{:.4f}", s.deviation) : "";
   switch (column.shown) {
     case Shown::loss: return fmt::format("{:.4f}{}", value, seeds);
@@ -59,15 +62,18 @@ std::string alarm_words(const RowResult& row) {
 struct TableColumn {
   std::string key, meaning;
   std::function<std::string(const RowResult&)> cell;
+  std::function<std::optional<double>(const RowResult&)> value;  // asked where the cell is not empty
 };
 
 std::vector<TableColumn> table_columns(const StudyResults& results, const std::vector<std::string>& collect) {
   std::vector<TableColumn> all;
   for (const StudyColumn& c : study_columns()) {
-    all.push_back({std::string(c.key), std::string(c.meaning), [&c](const RowResult& row) {
+    all.push_back({std::string(c.key), std::string(c.meaning),
+                   [&c](const RowResult& row) {
                      const auto place = row.figures.find(std::string(c.key));
                      return place == row.figures.end() ? "" : shown_figure(c, place->second);
-                   }});
+                   },
+                   [&c](const RowResult& row) { return std::optional(value_of(c, row.figures.at(std::string(c.key)))); }});
     if (c.key == "final_loss") {
       all.push_back(
           {"gap",
@@ -75,13 +81,16 @@ std::vector<TableColumn> table_columns(const StudyResults& results, const std::v
            "have, or where they share none the difference of the means; [low, high]: its 95 % confidence interval (Student's t) over "
            "two pairs or more; sd: effect size, the gap in units of the seeds' standard deviation (pooled over both rows), which is no "
            "significance",
-           gap_words});
+           gap_words, [](const RowResult& row) { return row.gap; }});
       all.push_back({"diverged",
                      "runs whose loss or gradient norm became not finite, or whose loss rose by 0.5 and stayed there; and at which steps",
-                     diverged_words});
+                     diverged_words, [](const RowResult& row) { return std::optional(static_cast<double>(row.diverged.size())); }});
     }
   }
-  all.push_back({"alarms", "alarms of the runs, by rule", alarm_words});
+  all.push_back({"alarms", "alarms of the runs, by rule", alarm_words, [](const RowResult& row) {
+                   const auto add = [](double sum, const auto& rule) { return sum + static_cast<double>(rule.second); };
+                   return std::optional(std::accumulate(row.alarms.begin(), row.alarms.end(), 0.0, add));
+                 }});
   std::vector<TableColumn> out;
   for (const TableColumn& column : all) {
     const bool told = std::any_of(results.rows.begin(), results.rows.end(), [&](const RowResult& r) { return !column.cell(r).empty(); });
@@ -200,6 +209,16 @@ void replace_file(const std::filesystem::path& file, const std::string& text) {
 
 std::vector<std::vector<std::string>> results_cells(const StudyResults& results, const std::vector<std::string>& collect) {
   return table_cells(results, table_columns(results, collect));
+}
+
+std::vector<std::vector<std::optional<double>>> results_values(const StudyResults& results, const std::vector<std::string>& collect) {
+  const std::vector<TableColumn> columns = table_columns(results, collect);
+  std::vector<std::vector<std::optional<double>>> rows;
+  for (const RowResult& row : results.rows) {
+    rows.push_back({std::nullopt, static_cast<double>(row.ended)});  // as table_cells begins a row
+    for (const TableColumn& c : columns) rows.back().push_back(c.cell(row).empty() ? std::nullopt : c.value(row));
+  }
+  return rows;
 }
 
 std::string results_table(const StudyResults& results, const std::vector<std::string>& collect) {

@@ -1,6 +1,7 @@
 // Results of a study for people: a table as text or as Markdown, and curves as SVG. All read StudyResults alone.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,9 @@ namespace hlat {
 
 // collect: columns by their key; empty: those in which some row has a value.
 std::vector<std::vector<std::string>> results_cells(const StudyResults& results, const std::vector<std::string>& collect);  // heads first
+// The numbers behind the cells of each row: means, largest values, counts of runs, divergences and alarms; none where there is none, as
+// behind names.
+std::vector<std::vector<std::optional<double>>> results_values(const StudyResults& results, const std::vector<std::string>& collect);
 std::string results_table(const StudyResults& results, const std::vector<std::string>& collect);
 std::string results_markdown(const StudyResults& results, const std::vector<std::string>& collect);
 

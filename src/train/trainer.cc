@@ -5,10 +5,13 @@
 #include <cmath>
 
 #include "base/format.h"
+#include "base/json_text.h"
 #include "base/memory_limits.h"
 #include "checkpoint/health_record.h"
 #include "data/first_rows.h"
+#include "data/ledger_json.h"
 #include "optim/learning_rate.h"
+#include "record/run_file.h"
 #include "train/means.h"
 #include "train/shown_source.h"
 #include "train/vote.h"
@@ -75,7 +78,9 @@ class Trainer {
     alarms_.answer(m, vote.alarm, [this](const LossEvent& event) { tell_alarm(event); });
     remember(state, m, verdict);
     const bool ends = vote.signal != 0 || step == config_.train.steps;
-    if (saves_ && vote.due != 0 && vote.busy == 0 && !ends) begin_save(static_cast<RunSaves::Due>(vote.due), state);
+    const bool saves = saves_ && vote.due != 0 && vote.busy == 0 && !ends;
+    if (saves) begin_save(static_cast<RunSaves::Due>(vote.due), state);
+    if (saves || validates_after(step)) put_ledger(state);
     check_memory(m, measures);
     return ends ? vote.signal : evaluate(step);
   }
@@ -108,9 +113,7 @@ class Trainer {
     s.device_in_use = setup_.model.device().memory_in_use();
     if (setup_.data == nullptr) return s;
     s.floor = setup_.data->floor();
-    s.ledger = batches_->ledger([&](double v) { return sum_over(mesh_.along(Axis::dp), v); });
-    s.ledger.skipped_rows = static_cast<uint64_t>(s.skipped_steps * config_.train.global_batch);
-    s.ledger.skipped_tokens = static_cast<uint64_t>(s.skipped_steps * tokens_per_step());
+    s.ledger = put_ledger(state);
     return s;
   }
 
@@ -256,6 +259,17 @@ class Trainer {
   void begin_save(RunSaves::Due due, TrainState& state) {
     if (due == RunSaves::Due::training) verify(state);
     saves_->begin(due, state.step, latest_loss_);
+  }
+
+  // What was read so far; a report of a run under way shows it. Collective over the ranks that read batches, nothing on others.
+  Ledger put_ledger(const TrainState& state) {
+    if (batches_ == nullptr) return {};
+    Ledger ledger = batches_->ledger([&](double v) { return sum_over(mesh_.along(Axis::dp), v); });
+    const auto skipped = static_cast<int64_t>(state.loss.skipped.size());
+    ledger.skipped_rows = static_cast<uint64_t>(skipped * config_.train.global_batch);
+    ledger.skipped_tokens = static_cast<uint64_t>(skipped * tokens_per_step());
+    if (setup_.folder != nullptr) put_run_file(*setup_.folder, "ledger.json", json_text(ledger_json(ledger, state.step), 2) + "\n");
+    return ledger;
   }
 
   // When all of the step is recorded and its save is under way, or done: an evaluation may take long, and may be cut off. Returns the

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -98,7 +99,40 @@ TEST_F(CliData, RowsOfTheStepsAreThoseOfTheLedger) {
   }
   const json ledger = json::parse(slurp(dir.path("run/ledger.json")));
   ASSERT_EQ(ledger["total"].size(), 2u);
+  EXPECT_EQ(ledger["step"], 6);
   for (const json& line : ledger["total"]) EXPECT_EQ(line["tokens"], 32 * rows[line["source"].get<std::string>()]) << line;
+}
+
+// Of a run that is killed in step 6: what it had read when it last validated, or saved.
+TEST_F(CliData, TheLedgerIsThereWhileTrainingGoesOn) {
+  const std::string killed = "fault.inject=kill rank=0 step=6";
+  const struct {
+    std::vector<std::string> words;
+    int64_t step, skipped;
+  } cases[] = {{{"--skip", "2"}, 4, 1}, {{"data.validate_every=0", "checkpoint.every=5"}, 5, 0}, {{"data.validate_every=0"}, 0, 0}};
+  for (const auto& c : cases) {
+    std::vector<std::string> words = c.words;
+    words.push_back(killed);
+    ASSERT_NE(train(words).exit_code, 0);
+    ASSERT_EQ(metrics_of(dir.path("run")).size(), 5u);
+    ASSERT_EQ(std::filesystem::exists(dir.path("run/ledger.json")), c.step > 0) << c.words[0];
+    if (c.step > 0) {
+      const json ledger = json::parse(slurp(dir.path("run/ledger.json")));
+      EXPECT_EQ(ledger["step"], c.step);
+      EXPECT_EQ(ledger["total"][0]["tokens"].get<int64_t>() + ledger["total"][1]["tokens"].get<int64_t>(), c.step * 4 * 32);
+      EXPECT_EQ(ledger["skipped_rows"], c.skipped * 4);
+      EXPECT_EQ(ledger["skipped_tokens"], c.skipped * 4 * 32);
+      // A report of the run shows it; so does one that is renewed, which reads the folder again when this file changes.
+      const RunResult made = run_binary({"report", dir.path("run"), "--out", dir.path("page.html")});
+      if (made.err.find("built without uPlot") == std::string::npos) {
+        ASSERT_EQ(made.exit_code, 0) << made.err;
+        const std::string html = slurp(dir.path("page.html"));
+        const size_t begin = html.find("id=\"data\">") + 10;
+        EXPECT_EQ(json::parse(html.substr(begin, html.find("</script>", begin) - begin))["runs"][0]["ledger"], ledger);
+      }
+    }
+    std::filesystem::remove_all(dir.path("run"));
+  }
 }
 
 TEST_F(CliData, InspectShowsRowsAndStatistics) {

@@ -252,6 +252,9 @@ TEST_F(StudyCli, AReportOfItsRunsStandsBesideTheTable) {
   const json data = json::parse(html.substr(begin, html.find("</script>", begin) - begin)), runs = data["runs"];
   EXPECT_EQ(data["results"][0][0], "point");
   EXPECT_EQ(data["results"][2][0], "bf16_sr") << "the rows of the table";
+  ASSERT_EQ(data["result_values"].size(), 2u);
+  for (const json& values : data["result_values"]) EXPECT_EQ(values.size(), data["results"][0].size());
+  EXPECT_EQ(data["result_values"][1][1], 1) << "runs that have ended";
   EXPECT_EQ(runs[1]["group"], "bf16_sr");
   ASSERT_EQ(runs.size(), 2u) << "those that were not started are left out";
   for (size_t i = 0; i < 2; ++i) {

@@ -101,6 +101,24 @@
     }
   }
 
+  // The table of a study, lent to these runs: numbers decide, not the words of a cell.
+  async function resultsSort() {
+    Object.assign(report, { results: [["point", "bytes"], ["b", "1.2 GiB"], ["a", "980 MiB"], ["c", ""]], result_values: [[null, 1.2e9], [null, 9.8e8], [null, null]] });
+    render();
+    await settled();
+    const points = () => [...cardOf("results").querySelectorAll("tr")].slice(1).map((row) => row.children[0].textContent).join();
+    expect(points() === "b,a,c", "the rows stand as they were given: " + points());
+    for (const [title, wanted] of [["bytes", "a,b,c"], ["bytes", "b,a,c"], ["point", "a,b,c"], ["point", "c,b,a"]]) {
+      const runs = cardOf("table").textContent;
+      [...cardOf("results").querySelectorAll("th")].find((th) => th.textContent === title).click();
+      expect(points() === wanted, `a click on ${title} gives ${points()}, not ${wanted}`);
+      expect(cardOf("table").textContent === runs, `a click on ${title} sorts the runs`);
+    }
+    Object.assign(report, { results: [], result_values: [] });
+    render();
+    await settled();
+  }
+
   try {
     await settled();
     everyPlotHasData();
@@ -108,6 +126,7 @@
     await zoomAndReset("shares", "monitors/grad_norm", "canvas");
     await aPressWithoutADragChangesNothing();
     await tablesSort();
+    await resultsSort();
     await axesChange();
     told.done = "1";
   } catch (problem) {

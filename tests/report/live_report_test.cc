@@ -41,6 +41,14 @@ TEST_F(LiveReports, DataComeAgainWhereSomethingHasChanged) {
   ASSERT_EQ(more.status, 200);
   EXPECT_EQ(nlohmann::json::parse(more.body)["runs"][0]["row"]["step"], 2);
   EXPECT_EQ(since(data()["state"]).status, 204);
+  // A run under way renews it.
+  for (const int step : {1, 2}) {
+    const std::string before = data()["state"];
+    std::ofstream(dir_.path("a/ledger.json")) << "{\"step\": " << step << std::string(static_cast<size_t>(step), ' ') << "}";
+    const Served ledger = since(before);
+    ASSERT_EQ(ledger.status, 200);
+    EXPECT_EQ(nlohmann::json::parse(ledger.body)["runs"][0]["ledger"]["step"], step);
+  }
   EXPECT_EQ(live_.answer("/x").status, 404);
 }
 

@@ -101,6 +101,14 @@ TEST(ReportPage, TheMixtureAsReadIsSharesAndNoCurves) {
   EXPECT_TRUE(data["curves"].contains("loss"));
 }
 
+TEST(ReportPage, TheTableOfAStudyHasTheNumbersThatItIsSortedBy) {
+  const auto data = report_data({run_of(4, "a")}, {.version = "1",
+                                                   .results = {{"point", "runs", "gap"}, {"x", "1 of 2", ""}, {"y", "2", "+0.1235"}},
+                                                   .result_values = {{{}, 1, NAN}, {{}, 2, 0.12345678901}}});
+  EXPECT_EQ(nlohmann::json::parse(data["result_values"].dump()), nlohmann::json::parse("[[null, 1, null], [null, 2, 0.12345678901]]"))
+      << "not rounded, which would make equals of them";
+}
+
 TEST(ReportPage, WritesOverReportsOnly) {
   const test::TempDir dir;
   const std::string page = std::string(kPageMark) + "x";

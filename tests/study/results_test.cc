@@ -308,6 +308,24 @@ TEST_F(StudyResult, TheTableHasTheColumnsThatAreAskedFor) {
   EXPECT_NE(all_columns.find("2.0 MiB"), std::string::npos) << all_columns;
 }
 
+// A table sorts by them, so that a GiB is more than a MiB.
+TEST_F(StudyResult, CellsHaveTheNumbersBehindThem) {
+  make("seed=1+lr=1e-3", 3.0), make("seed=2+lr=1e-3", 3.25), make("seed=1+lr=2e-3", 3.5, 5, 61), make("seed=2+lr=2e-3", 3.5);
+  const StudyResults all = read_results(study_, runs_);
+  const std::vector<std::string> keys = {"final_loss", "gap", "diverged", "planned_bytes", "drift", "alarms"};
+  const auto cells = results_cells(all, keys);
+  EXPECT_EQ(cells[0], (std::vector<std::string>{"point", "runs", "final_loss", "gap", "diverged", "drift", "planned_bytes", "alarms"}));
+  using Values = std::vector<std::optional<double>>;
+  const auto values = results_values(all, keys);
+  ASSERT_EQ(values.size(), 2u);
+  EXPECT_EQ(values[0], (Values{{}, 2, 3.125, {}, 0, {}, 2097152, 2}));
+  EXPECT_EQ(values[1], (Values{{}, 2, 3.5, 0.375, 1, {}, 2097152, 2}));
+  EXPECT_EQ(cells[1][3], "") << "the baseline is not compared with itself";
+  EXPECT_EQ(results_values(read_results(study_, {runs_[0]}), {"final_loss"})[0].size(), results_cells(all, {"final_loss"})[1].size());
+  fs::remove_all(dir_.path("out"));
+  EXPECT_EQ(results_values(read_results(study_, runs_), keys)[0], (Values{{}, 0, {}, {}, {}, {}, {}, {}})) << "nothing has ended";
+}
+
 TEST_F(StudyResult, TheTableNamesColumnsAsCollectDoes) {
   make("seed=1+lr=1e-3", 3.0), make("seed=1+lr=2e-3", 3.5);
   const StudyResults all = read_results(study_, runs_);

@@ -74,7 +74,8 @@ void train_rank(int64_t steps, const RankPlan& plan, PlacedModel& model, const A
 using MakeBackend = std::function<std::unique_ptr<Backend>()>;
 
 // Runs the config's mesh for `steps` steps, on the CPU unless said otherwise. Fails the current test when a rank's high-water mark
-// differs from its plan or when ranks disagree on a result, and holds replicas of weights against each other bit by bit.
+// differs from its plan or when ranks disagree on a result, and holds replicas of weights against each other bit by bit; where noise is not
+// keyed, replicas and their norms may differ.
 LayoutResult run_layout(const Config& config, int64_t steps, const AfterStep& after = {}, const WrapComm& wrap = {},
                         const MakeBackend& make_backend = {});
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <numeric>
 
 #include "ops/download.h"
@@ -11,6 +13,7 @@
 #include "support/precision_rows.h"
 #include "support/real_run.h"
 #include "support/ref_run.h"
+#include "train/fp8_record.h"
 #include "train/model_parts.h"
 
 namespace hlat {
@@ -124,13 +127,15 @@ TEST(Monitors, CountWhatFp8CannotHold) {
   EXPECT_TRUE(run_monitored(Layout{}.config()).steps[0].monitors->fp8_saturated.empty());
 }
 
-// Steps, and a probe after the last.
+// Steps, and a probe between them, whose passes must not enter the scales of FP8.
 TEST(Monitors, LeaveNoTraceInTraining) {
   std::vector<PrecisionChoice> rows = preset_rows();
   rows.push_back(hlat_7b_row());
+  for (const PrecisionChoice& row : fp8_rows()) rows.push_back(row);
   for (const PrecisionChoice& precision : rows) {
     Config with = tiny_config();
     precision.apply(with);
+    fit_fp8(with);
     with.monitor.every = 3;
     Config without = with;
     without.monitor.every = 0;
@@ -148,10 +153,85 @@ TEST(Monitors, LeaveNoTraceInTraining) {
       a.train().probe().run(&batch, m);
       EXPECT_EQ(*m.leak, 0) << precision.words();
     }
-    EXPECT_EQ(a.weight_bytes(), b.weight_bytes()) << precision.words();
+    EXPECT_TRUE(a.weight_bytes() == b.weight_bytes()) << precision.words();
+    EXPECT_EQ(own_fp8(a.executor()), own_fp8(b.executor())) << precision.words() << ": scales, and what they follow from";
     a.check_used();
   }
 }
+
+// A measured step whose update is left out tells what FP8 could not hold, and scales learn from it as from one that is not measured.
+TEST(Monitors, LeaveNoTraceWhereAStepIsSkipped) {
+  for (const PrecisionChoice& precision : fp8_rows()) {
+    Config with = tiny_config();
+    precision.apply(with);
+    fit_fp8(with);
+    with.monitor.every = 2;
+    Config without = with;
+    without.monitor.every = 0;
+    RealRun a(with), b(without);
+    for (RealRun* run : {&a, &b}) run->train().before_updates([](int64_t step, double, double) { return step != 2 && step != 3; });
+    for (int64_t step = 1; step <= 5; ++step) {
+      const StepResult x = a.step(step), y = b.step(step);
+      EXPECT_EQ(x.skipped, step == 2 || step == 3);
+      EXPECT_EQ(x.loss, y.loss) << precision.words() << " step " << step;
+      EXPECT_EQ(x.grad_norm, y.grad_norm) << precision.words() << " step " << step;
+      EXPECT_EQ(x.monitors.has_value(), step % 2 == 0);
+    }
+    EXPECT_TRUE(a.weight_bytes() == b.weight_bytes()) << precision.words();
+    EXPECT_NE(own_fp8(a.executor()), "");
+    EXPECT_EQ(own_fp8(a.executor()), own_fp8(b.executor())) << precision.words();
+  }
+}
+
+class MonitorsOnMesh : public ::testing::TestWithParam<Layout> {};
+
+// What a measured step exchanges and a probe computes on several ranks, for policies with and without masters, noise and scales.
+TEST_P(MonitorsOnMesh, LeaveNoTraceInTraining) {
+  using enum PrecisionKind;
+  for (const PrecisionChoice& precision : {PrecisionChoice{mixed}, {mixed_sr}, hlat_7b_row(), {fp8}, {fp8_sr}}) {
+    Layout layout = GetParam();
+    layout.precision = precision.preset;
+    layout.choices = precision.choices;
+    Config with = layout.config();
+    with.monitor.every = 2;
+    Config without = with;
+    without.monitor.every = 0;
+    std::mutex mutex;
+    std::map<int, std::string> scales_with, scales_without;  // by rank
+    const auto note_scales = [&](std::map<int, std::string>& scales, const Executor& executor) {
+      const std::lock_guard lock(mutex);
+      scales[rank_of(executor.mesh().coord(), executor.mesh().shape())] = own_fp8(executor);
+    };
+    const LayoutResult a = run_layout(with, 5, [&](TrainStep& step, int64_t number) {
+      if (number == 5) note_scales(scales_with, step.executor());
+      if (number % 2 != 0) return;
+      const Batch batch = probe_batch(with);
+      Monitors m;
+      step.probe().run(step.executor().reads_batches() ? &batch : nullptr, m);
+      EXPECT_EQ(*m.leak, 0) << layout.name();
+    });
+    const LayoutResult b = run_layout(without, 5, [&](TrainStep& step, int64_t number) {
+      if (number == 5) note_scales(scales_without, step.executor());
+    });
+    EXPECT_EQ(scales_with, scales_without) << layout.name();
+    for (size_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(a.steps[i].loss, b.steps[i].loss) << layout.name() << " step " << i + 1;
+      EXPECT_EQ(a.steps[i].grad_norm, b.steps[i].grad_norm) << layout.name() << " step " << i + 1;
+      EXPECT_EQ(a.steps[i].param_norm, b.steps[i].param_norm) << layout.name() << " step " << i + 1;
+      EXPECT_EQ(a.steps[i].monitors.has_value(), i % 2 == 1);
+      EXPECT_FALSE(b.steps[i].monitors);
+    }
+    EXPECT_TRUE(a.gradients == b.gradients) << layout.name();
+    EXPECT_TRUE(a.weights == b.weights) << layout.name();
+    EXPECT_TRUE(a.masters == b.masters) << layout.name();
+    EXPECT_FALSE(a.weights == a.initial) << layout.name() << ": nothing was trained";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, MonitorsOnMesh,
+                         ::testing::Values(Layout{.tp = 2, .sp = true}, Layout{.pp = 2, .chunks = 2}, Layout{.dp = 2, .zero1 = true},
+                                           Layout{.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true, .tied = true}),
+                         [](const auto& p) { return p.param.name(); });
 
 // Rows of two sources, one of which has other tokens.
 class TwoSources : public RandomRows {

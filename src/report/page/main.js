@@ -26,11 +26,9 @@ function bar() {
 }
 
 function tableSection() {
-  if (report.results.length > 0) card(section("Results"), null, "results", resultsTable(report.results));
-  const grid = section("Runs"), node = card(grid, null, "table");
-  const fill = () => node.querySelector(".scroll").replaceChildren(runTable(report.runs, fill));
-  fill();
-  node.dataset.points = report.runs.length;
+  if (report.results.length > 0) sortedCard(section("Results"), "results", report.results.length - 1, (again) => resultsTable(report.results, report.result_values, again));
+  const grid = section("Runs");
+  sortedCard(grid, "table", report.runs.length, (again) => runTable(report.runs, again));
   if (report.settings.length > 0) card(grid, "settings that differ", "settings", settingsTable(report));
 }
 

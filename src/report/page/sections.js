@@ -18,6 +18,13 @@ function card(grid, title, id, ...content) {
   return node;
 }
 
+// A table that is made again by a click on a title.
+function sortedCard(grid, id, rows, table) {
+  const node = card(grid, null, id), fill = () => node.querySelector(".scroll").replaceChildren(table(fill));
+  fill();
+  node.dataset.points = rows;
+}
+
 // One line for each run that has the curve.
 function linesOf(key, more = {}) {
   return shown.filter((r) => r.curves[key]).map((r) => {
@@ -101,7 +108,8 @@ function dataSection() {
   if (r.shares) sharesRead(grid, r, sources);
   if (r.ledger) {
     const ledger = r.ledger, skipped = ledger.skipped_tokens ? `; ${whole(ledger.skipped_tokens)} tokens were read and skipped` : "";
-    const node = card(grid, "ledger: what was read", "ledger", ledgerTable(ledger), el("p", { class: "note" }, `${whole(ledger.repeats || 0)} documents came twice in one row${skipped}`));
+    const until = ledger.step ? `up to step ${whole(ledger.step)}; ` : "";
+    const node = card(grid, "ledger: what was read", "ledger", ledgerTable(ledger), el("p", { class: "note" }, `${until}${whole(ledger.repeats || 0)} documents came twice in one row${skipped}`));
     node.classList.remove("wide");
   }
 }
@@ -132,12 +140,12 @@ function timeSection() {
   const known = shown.filter((r) => r.time.attempts.length);
   if (!known.length) return;
   const grid = section("Time and events", true);
-  const line = card(grid, "attempts and events", "timeline", timelineKeys(known));
+  const line = card(grid, "attempts and events", "timeline", timelineKeys(known), ...eventCuts(known), ...saveCuts(known));
   addTimeline(line.querySelector(".scroll"), known);
   card(grid, "what the time went to", "goodput_parts", ...goodputRows(known));
-  if (shown.some((r) => r.alarms.length)) card(grid, "alarms", "alarms", alarmTable(shown));
-  if (shown.some((r) => r.losses.length)) card(grid, "steps whose loss was off", "losses", lossTable(shown));
-  card(grid, null, "events", el("details", {}, el("summary", {}, `all events of ${run().row.name}, saves left out`), eventTable(run())));
+  if (shown.some((r) => r.alarms.length)) card(grid, "alarms", "alarms", alarmTable(shown), ...alarmCuts(shown));
+  if (shown.some((r) => r.losses.length)) card(grid, "steps whose loss was off", "losses", lossTable(shown), ...lossCuts(shown));
+  card(grid, null, "events", el("details", {}, el("summary", {}, `all events of ${run().row.name}, saves left out`), eventTable(run()), eventCuts([run()])));
 }
 
 function planSection() {

@@ -1,27 +1,34 @@
-// Tables: the runs, which sort by a click, steps whose loss was off with their documents, alarms, events, ledger and memory plan.
+// Tables: results and runs, which sort by a click, steps whose loss was off with their documents, alarms, events, ledger and memory plan.
 const RUN_COLUMNS = [
   ["run", "name"], ["state", "state"], ["step", "step", whole], ["tokens", "tokens", count], ["loss", "loss", four], ["smooth", "smooth_loss", four],
   ["val loss", "val_loss", four], ["tokens/s", "tokens_per_s", count], ["MFU", "mfu", percent], ["goodput", "goodput", percent],
   ["restarts", "restarts", whole], ["spikes", "spikes", whole], ["alarms", "alarms", whole],
 ];
-const order = { key: null, up: true };
+const order = { key: null, up: true }, resultOrder = { key: null, up: true };
 
-function sorted(runs) {
-  if (order.key == null) return runs;
+// What is not known stands last, whichever way.
+function inOrder(rows, by, value) {
+  if (by.key == null) return rows;
   const missing = (v) => v == null;
-  return [...runs].sort((a, b) => {
-    const [x, y] = [a.row[order.key], b.row[order.key]];
-    if (missing(x) || missing(y)) return missing(x) - missing(y);  // what is not known stands last
+  return [...rows].sort((a, b) => {
+    const [x, y] = [value(a, by.key), value(b, by.key)];
+    if (missing(x) || missing(y)) return missing(x) - missing(y);
     const d = typeof x === "string" ? x.localeCompare(y, "en", { numeric: true }) : x - y;
-    return order.up ? d : -d;
+    return by.up ? d : -d;
   });
+}
+const sorted = (runs) => inOrder(runs, order, (run, key) => run.row[key]);
+
+// A title that sorts: upwards first, then the other way.
+function sortHead(title, key, isNumber, by, again) {
+  return el("th", {
+    class: (isNumber ? "n" : "") + (by.key === key ? " by" + (by.up ? " up" : "") : ""),
+    onclick: () => { by.up = by.key === key ? !by.up : true; by.key = key; again(); },
+  }, title);
 }
 
 function runTable(runs, again) {
-  const head = RUN_COLUMNS.map(([title, key, text]) => el("th", {
-    class: (text ? "n" : "") + (order.key === key ? " by" + (order.up ? " up" : "") : ""),
-    onclick: () => { order.up = order.key === key ? !order.up : true; order.key = key; again(); },
-  }, title));
+  const head = RUN_COLUMNS.map(([title, key, text]) => sortHead(title, key, text, order, again));
   const cell = (run, [, key, text]) => {
     const v = run.row[key];
     if (key === "name") return el("td", { class: "key", title: run.row.folder }, el("i", { style: "background:" + run.color }), v);
@@ -32,9 +39,12 @@ function runTable(runs, again) {
   return el("table", { class: "sorts" }, el("tr", {}, head), sorted(runs).map((run) => el("tr", {}, RUN_COLUMNS.map((c) => cell(run, c)))));
 }
 
-// The table of a study, whose means are over seeds.
-const resultsTable = ([heads, ...rows]) => el("table", {}, el("tr", {}, heads.map((h, i) => el("th", { class: i ? "n" : "" }, h))),
-  rows.map((row) => el("tr", {}, row.map((v, i) => el("td", { class: i ? "n" : "key" }, v)))));
+// The table of a study, whose means are over seeds: words, and the numbers behind them. Its first column has names alone.
+function resultsTable([heads, ...texts], values, again) {
+  const rows = inOrder(texts.map((text, i) => ({ text, values: values[i] })), resultOrder, (row, i) => (i ? row.values[i] : row.text[0]));
+  return el("table", { class: "sorts" }, el("tr", {}, heads.map((h, i) => sortHead(h, i, i, resultOrder, again))),
+    rows.map((row) => el("tr", {}, row.text.map((v, i) => el("td", { class: i ? "n" : "key" }, v)))));
+}
 
 // What the runs were given differently.
 function settingsTable({ runs, settings }) {
@@ -52,6 +62,17 @@ function documentList(note) {
         [document, byte, row, tokens].map((v) => el("td", { class: "n" }, whole(v))))))));
 }
 
+// What a list lacks of some runs: "200 of 1,234 shown: ..."; nothing where it is whole.
+function cutNotes(runs, what, words, listed = (run) => run[what]) {
+  return runs.filter((run) => listed(run).length < run.all[what]).map((run) => el("p", { class: "note" },
+    `${runs.length > 1 ? run.row.name + ": " : ""}${whole(listed(run).length)} of ${whole(run.all[what])} shown: ${words}`));
+}
+const eventsOf = (run) => run.events.filter((e) => e.kind !== "save"), savesOf = (run) => run.events.filter((e) => e.kind === "save");
+const eventCuts = (runs) => cutNotes(runs, "events", "first what no other list has, then spikes, skips and alarms, of each the latest", eventsOf);
+const saveCuts = (runs) => cutNotes(runs, "saves", "the latest saves, where other events leave room", savesOf);
+const alarmCuts = (runs) => cutNotes(runs, "alarms", "the latest, and of the others those furthest from their limit");
+const lossCuts = (runs) => cutNotes(runs, "losses", "the latest, and of the others those furthest above the median before");
+
 const runCell = (run) => el("td", { class: "key" }, el("i", { style: "background:" + run.color }), run.row.name);
 
 function lossTable(runs) {
@@ -68,7 +89,7 @@ function alarmTable(runs) {
 
 function eventTable(run) {
   return el("table", {}, el("tr", {}, el("th", { class: "n" }, "after"), el("th", { class: "n" }, "step"), el("th", {}, "event")),
-    run.events.filter((e) => e.kind !== "save").map((e) => el("tr", {}, el("td", { class: "n" }, duration(e.t)), el("td", { class: "n" }, whole(e.step)), el("td", {}, e.words))));
+    eventsOf(run).map((e) => el("tr", {}, el("td", { class: "n" }, duration(e.t)), el("td", { class: "n" }, whole(e.step)), el("td", {}, e.words))));
 }
 
 // Lines of the ledger, in all and by stage.
