@@ -319,7 +319,7 @@ TEST_F(StudyResult, CellsHaveTheNumbersBehindThem) {
   const auto values = results_values(all, keys);
   ASSERT_EQ(values.size(), 2u);
   EXPECT_EQ(values[0], (Values{{}, 2, 3.125, {}, 0, {}, 2097152, 2}));
-  EXPECT_EQ(values[1], (Values{{}, 2, 3.5, 0.375, 1, {}, 2097152, 2}));
+  EXPECT_EQ(values[1], (Values{{}, 2, 3.5, 0.25, 1, {}, 2097152, 2}));
   EXPECT_EQ(cells[1][3], "") << "the baseline is not compared with itself";
   EXPECT_EQ(results_values(read_results(study_, {runs_[0]}), {"final_loss"})[0].size(), results_cells(all, {"final_loss"})[1].size());
   fs::remove_all(dir_.path("out"));
