@@ -1,6 +1,7 @@
 // Gradients of all ranks against those of one rank: each rank holds what it has after all sums against the mean of the replicas' gradients
 // (one_rank.h), tensor by tensor. Where that is off, the rank fits the shares that the replicas' gradients have in its own: a share that is
-// not 1 names the rank whose part was lost or scaled.
+// not 1 names the rank whose part was lost or scaled. Rounding of FP8 that layouts differ by is as large as such a fault, but points
+// nowhere: there the shares are held against 1 too.
 #pragma once
 
 #include "selfcheck/local_parts.h"
@@ -16,13 +17,18 @@ struct GradientError {
   double distance = 0;         // relative to its size
   double rest = 0;             // what of it the shares do not explain
   std::vector<double> shares;  // of each replica's gradient; 1 is right; empty: they cannot be told apart
+  bool wrong = false;          // above the limit, or of such shares
 };
-// Of the tensors of this rank, those above the limit, and the worst.
+struct GradientLimit {
+  double distance = 0;
+  bool shares = false;  // a share that is not 1 is wrong within it too
+};
+// Of the tensors of this rank, those that are wrong, and the worst.
 std::vector<GradientError> gradient_errors(const SelfCheckRun& run, const std::vector<LocalPart>& own, const OneRankStep& one,
-                                           double limit);
+                                           const GradientLimit& limit);
 
-// Words on errors above the limit: whose share is wrong, or where gradients differ most.
-std::string gradient_words(const SelfCheckRun& run, const std::vector<GradientError>& errors, double limit);
+// Words on those that are wrong: whose share is, or where gradients differ most.
+std::string gradient_words(const SelfCheckRun& run, const std::vector<GradientError>& errors, const GradientLimit& limit);
 
 // Collective. `loss`: of the same step on all ranks.
 ModelVerdict check_gradients(const SelfCheckRun& run, const Precision& precision, const std::vector<LocalPart>& own, double loss,

@@ -18,6 +18,8 @@ struct OneRankStep {
 // Computed on rank 0, on all ranks. Collective.
 OneRankStep one_rank_step(const SelfCheckRun& run);
 
-double gradient_limit(const Precision& precision);  // relative: rounding that different layouts differ by
+// Relative: rounding that layouts differ by in what is added up over ranks, where what goes into the sums is the same, and in gradients.
+double sum_limit(const Precision& precision);
+double gradient_limit(const Precision& precision, const ParallelConfig& parallel);
 
 }  // namespace hlat

@@ -1,12 +1,14 @@
 // The checks of a model one by one: each tells a model that is wrong in its way from one that is not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <mutex>
 #include <numeric>
 
 #include "backend/cpu/cpu_backend.h"
+#include "base/rng.h"
 #include "comm/self_comm.h"
 #include "fault/damage.h"
 #include "nn/planted.h"
@@ -191,6 +193,45 @@ TEST(CheckParts, AnUpdateOfAnotherSizeIsTold) {
     return check_updates(run, model, first);
   });
   expect_failed(verdict, {"layers.0.mlp.down (3.0"});
+}
+
+// One tensor of n elements, summed over 16 replicas of which one counts `share` times, with noise of 0.2 of its size.
+GradientError with_noise(size_t n, double share, const GradientLimit& limit) {
+  constexpr size_t kReplicas = 16, kOther = 5;
+  RandomStream stream({.seed = 3, .stream = hash_name("gradients"), .purpose = Noise::data});
+  const auto value = [&] { return static_cast<float>(2 * stream.next_unit() - 1); };
+  OneRankStep one;
+  LocalPart own{.tensor = "layers.0.mlp.down", .map = {}, .values = std::vector<float>(n), .whole = static_cast<int64_t>(n)};
+  for (size_t d = 0; d < kReplicas; ++d) {
+    std::vector<float>& replica = one.replicas.emplace_back()[own.tensor];
+    for (size_t i = 0; i < n; ++i) {
+      replica.push_back(value());
+      own.values[i] += static_cast<float>(d == kOther ? share : 1) * replica.back() / kReplicas;
+    }
+  }
+  for (float& v : own.values) v += 0.05f * value();
+  const Config config = layout_config();
+  CpuBackend backend({.threads = 1, .isa = "auto"});
+  SelfComm world;
+  return gradient_errors({.given = config, .config = config, .backend = backend, .world = world, .on_host = {0}}, {own}, one, limit)
+      .front();
+}
+
+TEST(CheckParts, NoiseWithinTheLimitHidesNoShare) {
+  const GradientLimit distance{.distance = 0.35}, shares{.distance = 0.35, .shares = true};
+  for (const double share : {1.0, 0.0, 1.5}) {
+    const GradientError e = with_noise(4096, share, shares);
+    EXPECT_LT(e.distance, 0.35);
+    EXPECT_EQ(e.wrong, share != 1) << share;
+    for (size_t d = 0; d < 16; ++d) EXPECT_NEAR(e.shares[d], d == 5 ? share : 1, 0.1);
+    EXPECT_FALSE(with_noise(4096, share, distance).wrong) << "the distance alone does not tell";
+  }
+}
+
+TEST(CheckParts, SharesOfFewElementsAreOffByChance) {
+  const GradientError e = with_noise(24, 1, {.distance = 0.35, .shares = true});
+  EXPECT_TRUE(std::any_of(e.shares.begin(), e.shares.end(), [](double share) { return std::abs(share - 1) > 0.2; }));
+  EXPECT_FALSE(e.wrong);
 }
 
 TEST(CheckParts, RowsOfRanks) {

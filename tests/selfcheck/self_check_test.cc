@@ -78,6 +78,13 @@ std::vector<Layout> healthy() {
       {.pp = 2, .dp = 2, .zero1 = true, .chunks = 2, .recompute = "full", .tied = true},
       {.pp = 3, .layers = 7},
       {.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true, .kv = 8, .precision = mixed_sr},
+      {.precision = fp8},
+      {.tied = true, .precision = fp8_sr},
+      {.tp = 2, .dp = 2, .zero1 = true, .precision = fp8},
+      {.tp = 2, .dp = 2, .sp = true, .precision = fp8_sr},
+      {.tp = 2, .dp = 4, .zero1 = true, .precision = fp8_sr},
+      {.tp = 4, .pp = 2, .recompute = "full", .kv = 1, .precision = fp8},
+      {.pp = 2, .dp = 2, .zero1 = true, .chunks = 2, .recompute = "every:2", .tied = true, .precision = fp8},
   };
 }
 // NOLINTEND(bugprone-*)
@@ -99,10 +106,13 @@ Config large_model() {
 
 // Rows of precision outside the presets, on ranks that add up and share.
 TEST(SelfCheck, EveryPrecisionRowIsWell) {
-  for (const PrecisionChoice& row : plain_rows()) {
+  std::vector<PrecisionChoice> rows = plain_rows();
+  for (const PrecisionChoice& row : fp8_rows()) rows.push_back(row);
+  for (const PrecisionChoice& row : rows) {
     Config c = Layout{.tp = 2, .dp = 2}.config();
     c.model.init_std = 0.02;
     row.apply(c);
+    fit_fp8(c);
     const SelfCheckReport report = check_model_of(c, kWithoutData);
     EXPECT_TRUE(report.well()) << row.words() << "\n" << report.text();
     EXPECT_NE(report.model.find(row.words()), std::string::npos) << report.model;
@@ -189,6 +199,47 @@ std::vector<PlantedBug> bugs() {
       {"recompute", {.recompute = "selective"}, {"gradients", "recompute"}, {"layers.0.norm"}},
       {"bias_correction", {}, {"updates"}, {"0.447 times"}},
       {"bias_correction", {.dp = 2, .zero1 = true, .precision = bf16_sr}, {"updates"}, {"times what AdamW with bias correction makes"}},
+      {"leak", {.precision = fp8}, {"leak", "gradients"}, {"changes by", "tokens after them"}},
+      {"leak", {.tp = 2, .dp = 2, .zero1 = true, .precision = fp8_sr}, {"leak", "gradients"}, {"tokens after them"}},
+      {"drop_share rank=1", {.dp = 2, .precision = fp8}, {"gradients"}, {"the share of rank 1 (tp 0, pp 0, dp 1) counts", "0.00 times"}},
+      {"drop_share rank=3 tensor=layers.2.mlp.down",
+       {.tp = 2, .dp = 2, .zero1 = true, .precision = fp8_sr},
+       {"gradients"},
+       {"the share of rank 3 (tp 1, pp 0, dp 1) counts"}},
+      {"drop_share rank=5 tensor=layers.1.mlp.gate_up",
+       {.tp = 2, .dp = 8, .zero1 = true, .precision = fp8},
+       {"gradients"},
+       {"the share of rank 5 (tp 1, pp 0, dp 2) counts"}},
+      {"scale_grad rank=1 tensor=layers.3.mlp.down factor=1.15",
+       {.pp = 2, .precision = fp8},
+       {"gradients"},
+       {"1 tensors differ from one rank's, layers.3.mlp.down on rank 1 (tp 0, pp 1, dp 0) by 0.15 (limit 0.08)"}},
+      {"scale_grad rank=1 tensor=layers.0.mlp.down",
+       {.tp = 2, .precision = fp8},
+       {"gradients"},
+       {"layers.0.mlp.down", "the gradient of rank 1 (tp 1, pp 0, dp 0) is"}},
+      {"scale_grad rank=0 tensor=layers.1.attention.output factor=1.5",
+       {.tp = 2, .sp = true, .precision = fp8_sr},
+       {"gradients"},
+       {"layers.1.attention.output", "rank 0 (tp 0, pp 0, dp 0) is 1."}},
+      {"scale_grad rank=2 tensor=layers.2.attention.qkv factor=1.5",
+       {.tp = 2, .dp = 2, .zero1 = true, .precision = fp8},
+       {"gradients"},
+       {"layers.2.attention.qkv", "the share of rank 2 (tp 0, pp 0, dp 1) counts 1."}},
+      {"scale_grad rank=3 tensor=layers.3.mlp.down factor=1.5",
+       {.tp = 2, .dp = 2, .precision = fp8_sr},
+       {"gradients"},
+       {"layers.3.mlp.down", "the share of rank 3 (tp 1, pp 0, dp 1) counts 1."}},
+      {"scale_grad rank=1 tensor=layers.0.attention.qkv",
+       {.tp = 2, .dp = 2, .sp = true, .precision = fp8},
+       {"gradients"},
+       {"layers.0.attention.qkv", "the share of rank 1 (tp 1, pp 0, dp 0) counts"}},
+      {"scale_grad rank=6 tensor=layers.1.mlp.gate_up factor=1.5",
+       {.tp = 2, .dp = 8, .precision = fp8_sr},
+       {"gradients"},
+       {"layers.1.mlp.gate_up", "the share of rank 6 (tp 0, pp 0, dp 3) counts 1."}},
+      {"recompute", {.precision = fp8_sr}, {"recompute"}, {"train.recompute none and full: the gradient of embedding"}},
+      {"recompute", {.tp = 2, .dp = 2, .zero1 = true, .precision = fp8}, {"recompute"}, {"none and full: the gradient of embedding"}},
   };
 }
 // NOLINTEND(bugprone-*)
