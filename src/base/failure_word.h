@@ -1,5 +1,5 @@
 // What kind of numerical failure ended a run, for programs: an exception that carries it, and a word that stands before the reason in the
-// flight recorder's end record, "[spike step=12] the loss ...", where `hlat launch` reads it.
+// flight recorder's end record, "[spike step=12] the loss ..." or "[alarm step=300 until=340] ...", where `hlat launch` reads it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class FailureKind : uint8_t {
   non_finite,  // a loss or gradient that is not finite
   spike,       // loss.on_spike = stop or rollback
   health,      // replicas that differ, sums that are wrong
-  alarm,       // loss.on_alarm = stop or rollback; its step is the one with which the trouble began
+  alarm,       // loss.on_alarm = stop or rollback; its step is the one with which the trouble began, `until` the one that found it
   skips,       // more batches were to be skipped than loss.skips allows: no restart helps
 };
 std::string_view name_of(FailureKind kind);
@@ -29,12 +29,14 @@ class FailedStep : public NumericalError {
       : NumericalError(text), kind(kind_), step(step_), loss(loss_), grad_norm(grad_norm_) {}
   FailureKind kind;
   int64_t step;
+  int64_t until = 0;       // alarm: the step that found it; 0: not told
   double loss, grad_norm;  // where they are known
 };
 
 struct FailureWord {
   FailureKind kind = FailureKind::non_finite;
   int64_t step = 0;
+  int64_t until = 0;  // not before `step`; 0: not told, as by versions that told the step alone
   bool operator==(const FailureWord&) const = default;
 };
 

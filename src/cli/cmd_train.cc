@@ -1,6 +1,13 @@
 // hlat train: starts this rank among its peers, and ends as its run has ended.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
 #include <exception>
+#include <iterator>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/failure_word.h"
 #include "cli/commands.h"
@@ -9,9 +16,37 @@
 #include "cli/ranks.h"
 #include "cli/train_rank.h"
 #include "config/resolve.h"
+#include "flight/flight_ring.h"
 
 namespace hlat {
 namespace {
+
+// What hlat launch does after an alarm, for a run without one: the flags, with the first batches that loss.skips allows. Empty: nothing.
+std::string rollback_by_hand(const FailedStep& failed, const LossConfig& loss) {
+  if (failed.kind != FailureKind::alarm || loss.on_alarm != "rollback" || loss.skips == 0) return {};
+  if (std::getenv(kFlightVariable) != nullptr) return {};
+  std::vector<int64_t> steps;
+  for (int64_t step = failed.step; step <= failed.until && std::ssize(steps) < loss.skips; ++step) steps.push_back(step);
+  return fmt::format("; without hlat launch nothing goes back by itself: the same command with --before {} --unverified --skip {} does",
+                     failed.step, fmt::join(steps, ","));
+}
+
+FailedStep with_more(const FailedStep& failed, const std::string& more) {
+  FailedStep told(failed.kind, failed.step, failed.what() + more, failed.loss, failed.grad_norm);
+  told.until = failed.until;
+  return told;
+}
+
+RunEnd train_here(const TrainArgs& args, const Config& given, const Config& config, Session& session, RunGuard& guard,
+                  fault::Injector* faults) {
+  try {
+    return train_rank(args, given, config, session, guard, faults);
+  } catch (const FailedStep& failed) {
+    const std::string by_hand = rollback_by_hand(failed, config.loss);
+    if (by_hand.empty()) throw;
+    throw with_more(failed, by_hand);
+  }
+}
 
 void run_train(const TrainArgs& args) {
   const Launch launch = this_launch();
@@ -29,7 +64,7 @@ void run_train(const TrainArgs& args) {
       guard.meet(session);
       const OnFailure tell = [&](const std::exception& e, int code) { return guard.failed(e, code); };
       run_on_ranks(
-          session, config, guard.step(), [&] { end = train_rank(args, given, config, session, guard, faults.get()); }, tell);
+          session, config, guard.step(), [&] { end = train_here(args, given, config, session, guard, faults.get()); }, tell);
       guard.part();
     }
     if (end.signal != 0) throw Interrupted(end.signal, signal_name(end.signal), end.saved);

@@ -48,6 +48,7 @@ RunEvent event_of(const EventJson& line) {
   RunEvent e{.time = time_in(line, "time"), .kind = line["kind"].get<std::string>()};
   take(line, "by", e.by);
   take(line, "step", e.step);
+  take(line, "until", e.until);
   take(line, "reason", e.reason);
   take(line, "exit_code", e.exit_code);
   take(line, "rank", e.rank);
@@ -148,6 +149,7 @@ LaunchJournal::~LaunchJournal() { write(); }
 void LaunchJournal::tell(RunEvent e) {
   nlohmann::ordered_json j{{"time", utc_text(wall_time())}, {"kind", e.kind},     {"by", "launch"}, {"step", e.step}, {"reason", e.reason},
                            {"exit_code", nullptr},          {"attempt", attempt_}};
+  if (e.until > e.step) j["until"] = e.until;
   if (e.exit_code) j["exit_code"] = *e.exit_code;
   if (e.rank >= 0) j["rank"] = e.rank;
   if (e.ranks > 0) j["ranks"] = e.ranks;
@@ -189,6 +191,7 @@ void LaunchJournal::attempt(const Attempt& a) {
 void LaunchJournal::fault(const Fault& f) {
   RunEvent e{.kind = "fault",
              .step = f.step,
+             .until = f.until,
              .reason = f.reason,
              .rank = f.rank,
              .host = f.host,
@@ -208,7 +211,9 @@ void LaunchJournal::restart(double pause_s, int64_t from, const std::string& rea
   tell({.kind = "restart", .step = from, .reason = reason, .rank = -1, .pause_s = pause_s});
 }
 
-void LaunchJournal::skip(int64_t step, const std::string& reason) { tell({.kind = "skip", .step = step, .reason = reason, .rank = -1}); }
+void LaunchJournal::skip(int64_t first, int64_t last, const std::string& reason) {
+  tell({.kind = "skip", .step = first, .until = last, .reason = reason, .rank = -1});
+}
 
 void LaunchJournal::straggler(int rank, const std::string& host, int64_t step, const std::string& reason) {
   tell({.kind = "straggler", .step = step, .reason = reason, .rank = rank, .host = host});

@@ -21,6 +21,7 @@ struct RunEvent {
   std::string kind = {};
   std::string by = {};  // "launch"; empty: a rank
   int64_t step = 0;     // under way; of attempt, ready and restart: behind which it starts
+  int64_t until = 0;    // launcher's fault that is an alarm: the step that found it; launcher's skip: the last one; 0: `step` alone
   std::string reason = {};
   std::optional<int> exit_code = {};
   int rank = 0, ranks = 0;  // who tells it, of how many; of a launcher's event: whom it is about, -1: nobody
@@ -82,6 +83,7 @@ class LaunchJournal {
     int rank = -1;
     std::string host = {};
     int64_t step = 0;
+    int64_t until = 0;  // alarm: the step that found it; 0: not known
     std::string reason = {};
     double progressed_at = 0;  // wall time at which a rank last got on
     int exit_code = 0;         // 0: none
@@ -90,7 +92,7 @@ class LaunchJournal {
   void fault(const Fault& f);                                             // as soon as it is found
   void teardown(double seconds, const std::string& reason);               // when nothing of the attempt is left
   void restart(double pause_s, int64_t from, const std::string& reason);  // before the pause
-  void skip(int64_t step, const std::string& reason);
+  void skip(int64_t first, int64_t last, const std::string& reason);      // the batches of these steps, from now on
   void straggler(int rank, const std::string& host, int64_t step, const std::string& reason);
   void evict(const std::string& host, const std::string& reason);
   void check(double seconds, bool passed, const std::string& reason);  // hlat check, when it has ended

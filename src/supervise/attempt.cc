@@ -188,6 +188,7 @@ class RunningAttempt {
                           .rank = f.rank,
                           .host = f.host,
                           .step = f.step,
+                          .until = f.until,
                           .reason = f.words,
                           .progressed_at = end_.progressed_at,
                           .exit_code = f.exit_code,

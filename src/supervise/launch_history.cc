@@ -9,6 +9,7 @@ namespace {
 Failure failure_of(const RunEvent& e) {
   return {.kind = failure_kind(e.cause).value_or(FailureCause::error),
           .step = e.step,
+          .until = e.until,
           .rank = e.rank,
           .host = e.host,
           .exit_code = e.exit_code.value_or(0),
@@ -36,7 +37,7 @@ LaunchHistory launch_history(const std::vector<RunEvent>& events, bool fresh) {
     if (e.kind == "stop" && e.cause == kStopBySignal) h.failures.clear(), h.evicted.clear(), h.restarts = 0, h.pending = false;
     if (e.kind == "fault") h.failures.push_back(failure_of(e)), h.pending = true;
     if (e.kind == "evict") h.evicted.insert(e.host);
-    if (e.kind == "skip") h.skips = merged_steps(h.skips, {e.step});
+    if (e.kind == "skip") h.skips = merged_steps(h.skips, StepRange{e.step, std::max(e.step, e.until)}.steps());
     if (e.kind == "restart") ++h.restarts;
   }
   if (fresh) forget();

@@ -252,14 +252,14 @@ class Launcher {
     // A host that is gone is tried again before each start; only one that is slow has to be left out.
     if (!d.evict.empty() && end.failure.kind == FailureCause::straggler) evict(d.evict, end.failure.words);
     take(d);
-    if (d.skip) journal_.skip(*d.skip, d.words);
+    if (d.skip) journal_.skip(d.skip->first, d.skip->last, d.words);
     const int64_t newest = fresh_ ? 0 : newest_checkpoint(config_, before_);
     journal_.restart(d.pause_s, newest, d.words);
     const std::string from = before_ > 0  ? fmt::format("a checkpoint before step {}", before_)
                              : newest > 0 ? fmt::format("the checkpoint of step {}", newest)
                                           : "the beginning";
     setup_.say(fmt::format("restart {} of at most {} from {}{}{}; what ranks were doing: {}", past_.restarts, config_.launch.restarts, from,
-                           d.skip ? fmt::format(", without the batch of step {}", *d.skip) : "",
+                           d.skip ? fmt::format(", without {}", batches_text(*d.skip)) : "",
                            d.pause_s > 0 ? fmt::format(", in {:.0f} s", d.pause_s) : "", evidence_file()));
     for (const double limit = now_s() + d.pause_s; now_s() < limit && !asked();) agents_.poll(0.1);
     return !asked();

@@ -72,6 +72,7 @@ Failure RankEnds::cause() const {
   const auto word = parse_failure(v.reason);
   return {.kind = kind,
           .step = kind == FailureCause::alarm && word ? word->step : v.step,  // it began before the step under way
+          .until = kind == FailureCause::alarm && word ? word->until : 0,
           .rank = v.rank,
           .host = v.host,
           .exit_code = v.ended ? v.exit_code : 0,

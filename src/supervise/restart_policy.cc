@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <csignal>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -125,11 +126,34 @@ bool alarm_came_back(const std::vector<Failure>& history) {
   });
 }
 
-// How numbers are answered: nothing special, or with a batch left out, or by a stop.
+// How numbers are answered: nothing special, or with batches left out, or by a stop.
 struct Answer {
-  bool skip = false;
+  std::optional<StepRange> skip = {};
   std::string stop = {};  // why; empty: none
 };
+
+// The steps that may be the cause of numbers that are off.
+StepRange suspects(const Failure& f) { return {f.step, f.kind == FailureCause::alarm ? std::max(f.step, f.until) : f.step}; }
+
+bool is_in(const std::vector<int64_t>& sorted, int64_t step) { return std::binary_search(sorted.begin(), sorted.end(), step); }
+
+// From the first one that is not skipped yet up to the last one that there is room for.
+std::optional<StepRange> first_open(const StepRange& range, const std::vector<int64_t>& skips, int64_t room) {
+  std::optional<StepRange> out;
+  for (int64_t step = range.first; step <= range.last && room > 0; ++step) {
+    if (is_in(skips, step)) continue;
+    out = {out ? out->first : step, step};
+    --room;
+  }
+  return out;
+}
+
+void add_steps(std::vector<int64_t>& skips, const StepRange& range) {
+  const std::vector<int64_t> steps = range.steps();
+  skips.insert(skips.end(), steps.begin(), steps.end());
+  std::sort(skips.begin(), skips.end());
+  skips.erase(std::unique(skips.begin(), skips.end()), skips.end());
+}
 
 Answer answer_numbers(const std::vector<Failure>& history, const std::vector<int64_t>& skips, const LaunchConfig& launch,
                       const LossConfig& loss) {
@@ -137,19 +161,22 @@ Answer answer_numbers(const std::vector<Failure>& history, const std::vector<int
   const auto& [policy, key] = answer_in(loss, last.kind);
   if (policy == "stop") return {.stop = fmt::format("{} is stop: {}", key, describe(last))};
   if (policy == "continue") return {};  // no answer of its own: as any failure
-  if (std::find(skips.begin(), skips.end(), last.step) != skips.end())
-    return {.stop = fmt::format("step {} fails without its batch too: {}", last.step, evidence(history))};
+  const StepRange range = suspects(last);
+  if (!first_open(range, skips, 1))
+    return {.stop = fmt::format("step {} fails without {} too: {}", last.step,
+                                range.first == range.last ? "its batch" : batches_text(range), evidence(history))};
   if (last.kind == FailureCause::alarm && alarm_came_back(history))
     return {.stop =
                 fmt::format("the alarm came back within {} steps, and going back again would not help: {}", kAlarmSteps, describe(last))};
   // A spike is in the data or the weights; a value that is not finite may be a fault of hardware, and is tried once more.
   const int64_t tries = last.kind != FailureCause::non_finite ? 1 : std::min<int64_t>(2, launch.same_failure);
   if (times_seen(history) < tries) return {};
-  const auto recent = std::count_if(skips.begin(), skips.end(), [&](int64_t s) { return s > last.step - kSkipWindow && s <= last.step; });
+  const auto recent =
+      std::count_if(skips.begin(), skips.end(), [&](int64_t s) { return s > range.first - kSkipWindow && s <= range.last; });
   if (recent >= loss.skips)
     return {.stop = fmt::format("{} batches were skipped in the last {} steps (loss.skips is {}): {}", recent, kSkipWindow, loss.skips,
                                 evidence(history))};
-  return {.skip = true};
+  return {.skip = first_open(range, skips, loss.skips - recent)};
 }
 
 std::optional<Decision> too_often(const std::vector<Failure>& history, const LaunchConfig& launch) {
@@ -160,6 +187,16 @@ std::optional<Decision> too_often(const std::vector<Failure>& history, const Lau
     return stop(last, fmt::format("the same failure at {} {} times (launch.same_failure): {}",
                                   last.step > 0 ? fmt::format("step {}", last.step) : "the start", times, evidence(history)));
   return {};
+}
+
+// What a restart without the batches of `now` tells, and which others loss.skips had no room for. skips: all, those included.
+std::string skip_text(const StepRange& wanted, const StepRange& now, const std::vector<int64_t>& skips, const LossConfig& loss) {
+  if (wanted.first == wanted.last) return "; its batch is skipped";
+  const auto verb = [](const StepRange& r) { return r.first == r.last ? "is" : "are"; };
+  std::string text = fmt::format("; {} {} skipped", batches_text(now), verb(now));
+  if (const auto rest = first_open({now.last + 1, wanted.last}, skips, std::numeric_limits<int64_t>::max()))
+    text += fmt::format(", {} {} not, as loss.skips = {} allows no more", batches_text(*rest), verb(*rest), loss.skips);
+  return text;
 }
 
 // `skips`: of the decisions before.
@@ -179,9 +216,9 @@ Decision decide_after(const std::vector<Failure>& history, std::vector<int64_t> 
   if (last.kind == FailureCause::health) d.from = RestartFrom::verified_before, d.before = last.step;
   if (answer.skip) {
     d.from = RestartFrom::before, d.before = last.step;
-    d.skip = last.step;
-    skips.push_back(last.step);
-    d.words += fmt::format("; its batch is skipped");
+    d.skip = answer.skip;
+    add_steps(skips, *answer.skip);
+    d.words += skip_text(suspects(last), *answer.skip, skips, loss);
   }
   if (last.kind == FailureCause::dead_host || last.kind == FailureCause::straggler) d.evict = last.host;
   d.skips = std::move(skips);
@@ -189,6 +226,17 @@ Decision decide_after(const std::vector<Failure>& history, std::vector<int64_t> 
 }
 
 }  // namespace
+
+std::vector<int64_t> StepRange::steps() const {
+  std::vector<int64_t> out;
+  for (int64_t step = first; step <= last; ++step) out.push_back(step);
+  return out;
+}
+
+std::string batches_text(const StepRange& range) {
+  return range.first == range.last ? fmt::format("the batch of step {}", range.first)
+                                   : fmt::format("the batches of steps {} to {}", range.first, range.last);
+}
 
 Decision decide(const std::vector<Failure>& history, const LaunchConfig& launch, const LossConfig& loss) {
   HLAT_CHECK(!history.empty(), "nothing has failed");
@@ -199,7 +247,7 @@ Decision decide(const std::vector<Failure>& history, const LaunchConfig& launch,
     past.push_back(failure);
     if (is_numerical(failure.kind) && past.size() < history.size()) {
       const Decision then = decide_after(past, skips, launch, loss);
-      if (then.skip) skips.push_back(*then.skip);
+      if (then.skip) add_steps(skips, *then.skip);
     }
   }
   return decide_after(past, std::move(skips), launch, loss);

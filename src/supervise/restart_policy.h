@@ -6,8 +6,9 @@
 //   the same again  a failure of one kind at one step, launch.same_failure times without that step being passed in between: a stop with
 //                   the evidence. Numbers follow loss.*: a step that is not finite is tried once more as it is, since hardware may
 //                   have failed, then without its batch; a spike is skipped at once. A step that fails without its batch too is a stop.
-//                   An alarm goes back behind the step with which it began, without that batch; one more of its rule soon after is
-//                   a stop.
+//                   An alarm goes back behind the step with which it began, without the batches from there to the step that found it:
+//                   the first ones of them that loss.skips has room for, as what follows the beginning may well be its result. One
+//                   more of its rule soon after is a stop.
 //   memory          a second kill for lack of memory with no step gained is a stop: nothing else would come of a third
 #pragma once
 
@@ -43,6 +44,7 @@ enum class FailureCause : uint8_t {
 struct Failure {
   FailureCause kind = FailureCause::error;
   int64_t step = 0;        // under way; 0: while it started
+  int64_t until = 0;       // alarm: the step that found it, not before `step`; 0: not known
   int rank = -1;           // that is the cause; -1: not known
   std::string host = {};   // of that rank
   int exit_code = 0;       // of that rank; 0: it has none
@@ -58,6 +60,13 @@ enum class RestartFrom : uint8_t {
   verified_before,  // the newest of a step below it that a health check covers
 };
 
+struct StepRange {
+  int64_t first = 0, last = 0;
+  std::vector<int64_t> steps() const;
+  bool operator==(const StepRange&) const = default;
+};
+std::string batches_text(const StepRange& range);  // "the batch of step 3", "the batches of steps 3 to 7"
+
 struct Decision {
   bool restart = false;
   int exit_code = 0;       // of a stop
@@ -65,9 +74,9 @@ struct Decision {
   double pause_s = 0;
   RestartFrom from = RestartFrom::newest;
   int64_t before = 0;
-  std::optional<int64_t> skip = {};  // the step whose batch is left out from now on
-  std::vector<int64_t> skips = {};   // all of this run so far, that one included
-  std::string evict = {};            // host to go on without; empty: none
+  std::optional<StepRange> skip = {};  // the steps whose batches are left out from now on, with those among them that were before
+  std::vector<int64_t> skips = {};     // all of this run so far, those included, in order
+  std::string evict = {};              // host to go on without; empty: none
 };
 
 // history: all failures of the run, the latest last; at least one. Each but the last was followed by what this function said then.

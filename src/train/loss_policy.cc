@@ -103,6 +103,7 @@ FailedStep LossPolicy::failure(int64_t step, const LossVerdict& v) {
   const std::string asked = v.no_skips_left ? "" : fmt::format(" (loss.on_{} = {})", key, name_of(v.action));
   FailedStep failed(kind, v.since > 0 ? v.since : step,
                     fmt::format("at step {} {}; the gradient norm is {:.4f}{}", step, v.words, std::abs(v.grad_norm), asked));
+  if (v.since > 0) failed.until = std::max(v.since, step);
   failed.loss = v.loss;
   failed.grad_norm = v.grad_norm;
   return failed;

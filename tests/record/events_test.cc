@@ -22,13 +22,15 @@ TEST(Events, TheLaunchersLinesAreReadAsTheyWereTold) {
                    .rank = 3,
                    .host = "b",
                    .step = 57,
+                   .until = 60,
                    .reason = "waits",
                    .progressed_at = wall_time() - 5,
                    .exit_code = 4,
                    .saved = 50});
     journal.teardown(1.5, "all ended");
     journal.restart(2, 50, "again");
-    journal.skip(57, "not finite");
+    journal.skip(57, 59, "not finite");
+    journal.skip(70, 70, "not finite");
     journal.straggler(3, "b", 57, "slow");
     journal.evict("b", "slow");
     journal.check(12.5, false, "bad matmul");
@@ -38,7 +40,7 @@ TEST(Events, TheLaunchersLinesAreReadAsTheyWereTold) {
   }
   const EventsRead read = read_events(dir.path("new/run"));
   EXPECT_TRUE(read.problems.empty());
-  ASSERT_EQ(read.events.size(), 12u);
+  ASSERT_EQ(read.events.size(), 13u);
   std::vector<std::string> kinds;
   for (const RunEvent& e : read.events) {
     kinds.push_back(e.kind);
@@ -46,8 +48,8 @@ TEST(Events, TheLaunchersLinesAreReadAsTheyWereTold) {
     EXPECT_NEAR(e.time, wall_time(), 60);
     EXPECT_EQ(e.attempt, e.kind == "launch" ? 0 : 2);
   }
-  EXPECT_EQ(kinds, (std::vector<std::string>{"launch", "attempt", "fault", "teardown", "restart", "skip", "straggler", "evict", "check",
-                                             "wait", "stop", "finished"}));
+  EXPECT_EQ(kinds, (std::vector<std::string>{"launch", "attempt", "fault", "teardown", "restart", "skip", "skip", "straggler", "evict",
+                                             "check", "wait", "stop", "finished"}));
   const RunEvent& attempt = read.events[1];
   EXPECT_EQ(attempt.ranks, 8);
   EXPECT_EQ(attempt.mesh, "tp 2, pp 1, dp 4");
@@ -58,15 +60,19 @@ TEST(Events, TheLaunchersLinesAreReadAsTheyWereTold) {
   EXPECT_EQ(fault.rank, 3);
   EXPECT_EQ(fault.host, "b");
   EXPECT_EQ(fault.step, 57);
+  EXPECT_EQ(fault.until, 60);
   EXPECT_EQ(fault.exit_code, 4);
   EXPECT_EQ(fault.saved, 50);
   EXPECT_NEAR(fault.time - fault.progressed_at, 5, 1);
   EXPECT_NEAR(fault.seconds, 5, 1);
   EXPECT_EQ(read.events[3].seconds, 1.5);
   EXPECT_EQ(read.events[4].pause_s, 2);
-  EXPECT_EQ(read.events[8].exit_code, 1);
-  EXPECT_EQ(read.events[10].exit_code, 4);
-  EXPECT_EQ(read.events[11].exit_code, 0);
+  EXPECT_EQ(read.events[5].step, 57);
+  EXPECT_EQ(read.events[5].until, 59);
+  EXPECT_EQ(read.events[6].until, 0) << "one step, as versions before told it";
+  EXPECT_EQ(read.events[9].exit_code, 1);
+  EXPECT_EQ(read.events[11].exit_code, 4);
+  EXPECT_EQ(read.events[12].exit_code, 0);
 }
 
 TEST(Events, DamagedLinesAreNamedAndTheRestIsRead) {

@@ -49,6 +49,21 @@ TEST(LaunchHistory, ATakeoverForgetsNothing) {
   EXPECT_TRUE(h.pending) << "no rank was ready since";
 }
 
+TEST(LaunchHistory, ARangeOfSkipsAndTheAlarmBehindItComeBack) {
+  Past p;
+  p.by_launcher("launch");
+  p.fails(1, 300, "alarm");
+  for (RunEvent& e : p.events)
+    if (e.kind == "fault") e.until = 340;
+  p.by_launcher("skip", 1, 7);  // of a version that knew no ranges
+  p.by_launcher("skip", 1, 300).until = 303;
+  const LaunchHistory h = launch_history(p.events, false);
+  ASSERT_EQ(h.failures.size(), 1u);
+  EXPECT_EQ(h.failures[0].step, 300);
+  EXPECT_EQ(h.failures[0].until, 340);
+  EXPECT_EQ(h.skips, (std::vector<int64_t>{7, 300, 301, 302, 303}));
+}
+
 TEST(LaunchHistory, AnAnswerThatRanksHaveTakenUpIsNotPending) {
   Past p;
   p.by_launcher("launch");

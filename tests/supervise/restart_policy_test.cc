@@ -1,6 +1,7 @@
 // What follows a failure: every rule alone, then histories that mix them.
 #include "supervise/restart_policy.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -18,6 +19,8 @@ constexpr Kind kAll[] = {Kind::finished,  Kind::bad_input,  Kind::bug,        Ki
                          Kind::error,     Kind::fault_exit, Kind::straggler,  Kind::alarm};
 constexpr Kind kRestartable[] = {Kind::preempted, Kind::dead_rank,  Kind::out_of_memory, Kind::dead_host,  Kind::hang,     Kind::start_hang,
                                  Kind::health,    Kind::non_finite, Kind::error,         Kind::fault_exit, Kind::straggler};
+
+StepRange one_step(int64_t step) { return {step, step}; }
 
 struct Policy {
   LaunchConfig launch;
@@ -197,7 +200,7 @@ TEST(RestartPolicy, AValueThatIsNotFiniteIsTriedAgainThenSkippedThenAStop) {
   EXPECT_EQ(first.from, RestartFrom::newest);
   const Decision second = p.fail(Kind::non_finite, 30);
   EXPECT_TRUE(second.restart);
-  EXPECT_EQ(second.skip, 30);
+  EXPECT_EQ(second.skip, one_step(30));
   EXPECT_EQ(second.skips, std::vector<int64_t>{30});
   EXPECT_EQ(second.from, RestartFrom::before);
   EXPECT_EQ(second.before, 30);
@@ -220,7 +223,7 @@ TEST(RestartPolicy, AFaultInBetweenDoesNotHideTheRepetition) {
   Policy p;
   p.fail(Kind::non_finite, 30);
   p.fail(Kind::dead_rank, 28);
-  EXPECT_EQ(p.fail(Kind::non_finite, 30).skip, 30);
+  EXPECT_EQ(p.fail(Kind::non_finite, 30).skip, one_step(30));
   Policy passed;
   passed.fail(Kind::non_finite, 30);
   passed.fail(Kind::dead_rank, 35);
@@ -262,11 +265,70 @@ TEST(RestartPolicy, AnAlarmGoesBackBehindItsBeginningOnce) {
   EXPECT_TRUE(first.restart);
   EXPECT_EQ(first.from, RestartFrom::before);
   EXPECT_EQ(first.before, 300);
-  EXPECT_EQ(first.skip, 300);
+  EXPECT_EQ(first.skip, one_step(300)) << "a version that did not tell when it was found";
   EXPECT_TRUE(back.fail(Kind::alarm, 900).restart) << "long after: another trouble";
   const Decision again = back.fail(Kind::alarm, 950);
   EXPECT_FALSE(again.restart);
   EXPECT_NE(again.words.find("came back"), std::string::npos) << again.words;
+}
+
+struct AlarmPolicy : Policy {
+  explicit AlarmPolicy(int64_t skips) {
+    loss.on_alarm = "rollback";
+    loss.skips = skips;
+  }
+  Decision alarm(const char* rule, int64_t since, int64_t until) {
+    return fail({.kind = Kind::alarm, .step = since, .until = until, .words = fmt::format("at step {} alarm {}: x", until, rule)});
+  }
+};
+
+TEST(RestartPolicy, AnAlarmLeavesOutAllBatchesFromItsBeginningToTheStepThatFoundIt) {
+  AlarmPolicy p(100);
+  const Decision d = p.alarm("leak", 300, 315);
+  EXPECT_TRUE(d.restart);
+  EXPECT_EQ(d.before, 300);
+  EXPECT_EQ(d.skip, (StepRange{300, 315}));
+  EXPECT_EQ(d.skips, (StepRange{300, 315}.steps()));
+  EXPECT_EQ(d.skips.size(), 16u);
+  EXPECT_TRUE(d.words.ends_with("; the batches of steps 300 to 315 are skipped")) << d.words;
+  EXPECT_EQ(p.fail(Kind::hang, 310).skips, (StepRange{300, 315}.steps())) << "after another failure too";
+  const Decision again = p.alarm("leak", 400, 405);
+  EXPECT_FALSE(again.restart);
+  EXPECT_NE(again.words.find("came back"), std::string::npos) << again.words;
+}
+
+TEST(RestartPolicy, OfARangeBeyondTheBudgetTheFirstBatchesAreLeftOut) {
+  AlarmPolicy p(10);
+  const Decision d = p.alarm("leak", 300, 363);
+  EXPECT_TRUE(d.restart);
+  EXPECT_EQ(d.skip, (StepRange{300, 309}));
+  EXPECT_TRUE(
+      d.words.ends_with("; the batches of steps 300 to 309 are skipped, the batches of steps 310 to 363 are not, as loss.skips = 10 "
+                        "allows no more"))
+      << d.words;
+  const Decision used_up = p.alarm("dead_layer", 400, 420);
+  EXPECT_FALSE(used_up.restart);
+  EXPECT_NE(used_up.words.find("10 batches were skipped in the last 1000 steps (loss.skips is 10)"), std::string::npos) << used_up.words;
+  p.history.pop_back();
+  EXPECT_EQ(p.alarm("dead_layer", 1310, 1420).skip, (StepRange{1310, 1319})) << "those are long past";
+  AlarmPolicy nearly(5);
+  EXPECT_NE(nearly.alarm("leak", 300, 305).words.find("are skipped, the batch of step 305 is not"), std::string::npos);
+  EXPECT_FALSE(AlarmPolicy(0).alarm("leak", 300, 305).restart);
+}
+
+TEST(RestartPolicy, BatchesThatAreLeftOutAlreadyCostNoBudgetTwice) {
+  AlarmPolicy p(8);
+  p.loss.on_spike = "rollback";
+  p.fail(Kind::spike, 302);
+  EXPECT_EQ(p.alarm("leak", 300, 303).skips, (std::vector<int64_t>{300, 301, 302, 303}));
+  const Decision other = p.alarm("dead_layer", 303, 320);
+  EXPECT_EQ(other.skip, (StepRange{304, 307}));
+  EXPECT_EQ(other.before, 303);
+  EXPECT_EQ(other.skips, (StepRange{300, 307}.steps()));
+  EXPECT_NE(other.words.find("of steps 308 to 320 are not"), std::string::npos) << other.words;
+  const Decision none = p.alarm("drift", 301, 306);
+  EXPECT_FALSE(none.restart);
+  EXPECT_NE(none.words.find("fails without the batches of steps 301 to 306 too"), std::string::npos) << none.words;
 }
 
 // With the words that a trainer ends with, also after a launcher has put its own before them.
@@ -295,7 +357,7 @@ TEST(RestartPolicy, AnAlarmOfAnotherRuleIsAnotherTrouble) {
 TEST(RestartPolicy, SameFailureOfOneSkipsAtOnce) {
   Policy p;
   p.launch.same_failure = 1;
-  EXPECT_EQ(p.fail(Kind::non_finite, 8).skip, 8);
+  EXPECT_EQ(p.fail(Kind::non_finite, 8).skip, one_step(8));
   EXPECT_FALSE(p.fail(Kind::hang, 9).restart);
 }
 

@@ -140,6 +140,7 @@ TEST(LossPolicy, AlarmsAreAnsweredAsTheConfigSays) {
     const FailedStep failed = LossPolicy::failure(21, v);
     EXPECT_EQ(failed.kind, FailureKind::alarm);
     EXPECT_EQ(failed.step, 9) << "where a rollback goes behind";
+    EXPECT_EQ(failed.until, 21) << "the last batch that may be the cause";
     for (const char* part : {"step 21", "alarm grad_growth", "the norm grows", "loss.on_alarm = "})
       EXPECT_NE(std::string(failed.what()).find(part), std::string::npos) << part << " in " << failed.what();
   }
