@@ -7,7 +7,12 @@ frontend=nvidia-cudnn-frontend==1.32.0
 cudnn=nvidia-cudnn-cu13==9.19.0.56
 
 cd "$(dirname "$0")/.."
-nvcc=$(command -v nvcc || true)
+# The order of cmake/cuda.cmake.
+nvcc=
+for toolkit in "${CUDA_HOME:-}" "${CUDA_PATH:-}"; do
+  [ -n "$nvcc" ] || [ -z "$toolkit" ] || [ ! -x "$toolkit/bin/nvcc" ] || nvcc=$toolkit/bin/nvcc
+done
+[ -n "$nvcc" ] || nvcc=$(command -v nvcc || true)
 [ -n "$nvcc" ] || [ ! -x /usr/local/cuda/bin/nvcc ] || nvcc=/usr/local/cuda/bin/nvcc
 [ -n "$nvcc" ] || exit 0
 toolkit=$(dirname "$(dirname "$(readlink -f "$nvcc")")")

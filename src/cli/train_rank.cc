@@ -68,7 +68,8 @@ class TrainRank {
     start_.begin("the first step");
     std::optional<LiveGoodput> goodput;
     if (leads_) goodput = guard_.ready(state.step, config_.train.steps, load_s_);
-    if (goodput) setup.goodput = [&](const StepMetrics& m) { return goodput->step(m.step_s, m.save_wait_s.value_or(0), wall_time()); };
+    if (goodput)
+      setup.goodput = [&](const StepMetrics& m) { return goodput->step(m.step_s, m.save_wait_s.value_or(0), wall_time(), m.computed); };
     return train_to_end(args_.json, config_, setup, state, saver.get(), guard_);
   }
 

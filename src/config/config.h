@@ -13,7 +13,7 @@ namespace hlat {
 
 struct RunConfig {
   std::string dir = "runs/default";  // the run folder
-  uint64_t seed = 12349;             // initial weights, rounding noise and data order follow from it
+  uint64_t seed = 12349;             // initial weights and rounding noise follow from it
   bool tensorboard = true;           // write events.* next to metrics.jsonl
   int64_t sample_lines = 3;          // texts generated when training ends; 0 for none
   int64_t lease_s = 60;              // the run folder of a process that has been silent for longer may be taken over

@@ -48,6 +48,11 @@ constexpr std::array kTrain = {
     Row{"!it follows from train.global_batch / (train.micro_batch x parallel.dp)",
         " gradient_accumulation_steps gradient_accumulation grad_accumulation_steps grad_acc_steps grad_accum accumulate_grad_batches "},
     Row{"train.precision", " dtype torch_dtype params_dtype param_dtype fp16 bf16 tf32 amp mixed_precision "},
+    Row{"!train.precision=fp8 is FP8 (E4M3, gradients E5M2), precision.fp8_grads=e4m3 takes E4M3 for gradients too",
+        " fp8 fp8_format fp8_training enable_fp8 fp8_linear float8 "},
+    Row{"!FP8 scales are per tensor and delayed, of the largest values of 16 steps; train.precision=fp8 has no keys for them",
+        " fp8_recipe fp8_amax_history_len fp8_amax_compute_algo fp8_margin fp8_interval "},
+    Row{"precision.weight_grads", " fp8_wgrad "},
     Row{"train.recompute",
         " gradient_checkpointing activation_checkpointing checkpoint_activations activations_checkpoint_granularity"
         " activations_checkpoint_recompute recompute_granularity recompute_activations "},

@@ -23,14 +23,14 @@ constexpr std::array kNotes = {
 | fp8_sr | bf16 | FP8 in linear layers, else bf16 | no | bf16 | bf16 | stochastic |
 
 Which to take: fp32 on a CPU without AMX and for small models; mixed on GPUs and for large models. bf16_sr needs 8 bytes per parameter
-for weights, gradients and optimizer where mixed needs 18, and is what HLAT-7B was trained with. fp8 needs 18 too and fp8_sr 10 (an FP8
+for weights, gradients and optimizer where mixed needs 18; of the presets it is the nearest to what HLAT-7B was trained with. fp8 needs 18 too and fp8_sr 10 (an FP8
 weight, its transpose and its bf16 master take 4), but what they keep for the backward is smaller. bf16 exists for comparison: updates
-smaller than half of a rounding step are lost, and runs diverge. Sums inside an operation, norms, softmax and the loss are f32 in all;
+smaller than half of a rounding step are lost, and HLAT's runs diverged. Sums inside an operation, norms, softmax and the loss are f32 in all;
 the keys of `precision` change single choices (docs/precision.md has the policies of the HLAT study as configs).
 There is no fp16 and no loss scaling: bf16 has the exponents of f32.
 )"},
     Note{"precision.activations",
-         R"(Choices outside a preset may take plain, slow kernels: they are for studies. The lines of the HLAT study:
+         R"(Choices outside a preset may take plain, slow kernels: they are for studies. The curves of the HLAT study:
 
 | line | keys, on top of train.precision |
 |---|---|

@@ -28,7 +28,7 @@ class FlightRecorder {
   void mesh(int tp, int pp, int dp);
   void phase(FlightPhase kind, std::string_view words);
   void begin_step(int64_t step);
-  void end_step(int64_t step, double seconds, double compute_s);
+  void end_step(int64_t step, double seconds, double compute_s);  // seconds 0: it was left out
   void action(FlightAction action, int micro = -1, int chunk = -1);
   void op(uint8_t kind);               // an OpKind
   void beat() { progress(now_ns()); }  // something got on that has no event: a file is read, documents are counted

@@ -27,7 +27,7 @@ struct GroupView {
 
 struct StepTime {
   int64_t step = 0;
-  double seconds = 0, compute_s = 0;
+  double seconds = 0, compute_s = 0;  // 0: it was left out
 };
 
 struct RankView {

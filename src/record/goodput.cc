@@ -315,10 +315,12 @@ std::string lost_words(const Goodput& g) {
   return text.empty() ? "nothing" : text;
 }
 
-double LiveGoodput::step(double seconds, double save_wait_s, double now) {
-  if (latest_.size() < kLatest) latest_.push_back(seconds);
-  latest_[next_++ % kLatest] = seconds;
-  const double usual = upper_median(latest_), wait = std::min(save_wait_s, seconds);
+double LiveGoodput::step(double seconds, double save_wait_s, double now, bool computed) {
+  if (computed) {
+    if (latest_.size() < kLatest) latest_.push_back(seconds);
+    latest_[next_++ % kLatest] = seconds;
+  }
+  const double wait = std::min(save_wait_s, seconds), usual = latest_.empty() ? seconds : upper_median(latest_);
   useful_ += seconds - wait > kSlowFactor * usual ? usual : seconds - wait;
   const double wall = wall_ + std::max(0.0, now - since_);
   return wall > 0 ? std::clamp(useful_ / wall, 0.0, 1.0) : 0;

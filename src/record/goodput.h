@@ -98,8 +98,8 @@ std::string lost_words(const Goodput& g);
 class LiveGoodput {
  public:
   LiveGoodput(const RunAccount& past, double now) : useful_(past.goodput.useful_s), wall_(past.goodput.wall_s), since_(now) {}
-  // After each step; now: wall time. Returns the goodput so far.
-  double step(double seconds, double save_wait_s, double now);
+  // After each step; now: wall time; computed: it was not left out. Returns the goodput so far.
+  double step(double seconds, double save_wait_s, double now, bool computed = true);
 
  private:
   double useful_, wall_, since_;

@@ -35,7 +35,8 @@ std::vector<RecordedStep> read_step_times(const std::filesystem::path& metrics) 
     const auto step = number_of<int64_t>(line, "\"step\":");
     const auto seconds = number_of<double>(line, "\"step_s\":");
     if (!step || !seconds) continue;
-    out.push_back({*step, *seconds, number_of<double>(line, "\"save_wait_s\":").value_or(0)});
+    const bool computed = line.find("\"tokens_per_s\":") != std::string::npos;
+    out.push_back({*step, *seconds, number_of<double>(line, "\"save_wait_s\":").value_or(0), computed});
   }
   return out;
 }
@@ -50,7 +51,11 @@ StepSplit split_steps(const std::vector<RecordedStep>& steps, const std::set<int
   StepSplit out;
   if (steps.empty()) return out;
   std::vector<double> seconds;
-  for (const RecordedStep& s : steps) seconds.push_back(s.seconds), out.seconds += s.seconds, out.saves += s.save_wait_s;
+  for (const RecordedStep& s : steps) {
+    out.seconds += s.seconds, out.saves += s.save_wait_s;
+    if (s.computed) seconds.push_back(s.seconds);
+  }
+  if (seconds.empty()) return out;
   out.median = upper_median(std::move(seconds));
   double waited = 0;  // by steps before the end of a save, and not yet found in them
   for (auto s = steps.rbegin(); s != steps.rend(); ++s) {

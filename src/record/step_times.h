@@ -13,6 +13,7 @@ struct RecordedStep {
   int64_t step = 0;
   double seconds = 0;
   double save_wait_s = 0;  // of a save that ended here: what updates up to this one waited for it
+  bool computed = true;    // false: it was left out
 };
 
 // The lines of steps, in the order of the file; other lines and parts of lines are left out. No file: none.
@@ -25,10 +26,10 @@ inline constexpr double kSlowFactor = 1.5;  // a step is slow that takes so many
 
 struct StepSplit {
   double seconds = 0;  // of all steps
-  double median = 0;
-  double saves = 0;  // of that: updates that waited for saves
-  double slow = 0;   // above the median, of slow steps; not of those that waited for a save
-  double first = 0;  // the same of first steps, which start libraries
+  double median = 0;   // of those that were computed
+  double saves = 0;    // of that: updates that waited for saves
+  double slow = 0;     // above the median, of slow steps; not of those that waited for a save
+  double first = 0;    // the same of first steps, which start libraries
 };
 
 // first: steps that are the first of a process.

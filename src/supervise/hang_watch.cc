@@ -73,6 +73,7 @@ void HangWatch::learn(const RankView& v, Seen& seen) {
   for (const StepTime& s : v.steps) {
     if (s.step <= seen.step || !std::isfinite(s.seconds)) continue;
     seen.step = s.step;
+    if (s.seconds <= 0) continue;  // left out
     double& time = times_[s.step];
     time = std::max(time, s.seconds);
     more = true;

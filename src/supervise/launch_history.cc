@@ -35,7 +35,7 @@ LaunchHistory launch_history(const std::vector<RunEvent>& events, bool fresh) {
     if (e.kind == "stop" || e.kind == "finished") launched = false;
     if (e.kind == "finished" || (e.kind == "launch" && e.cause == kFreshLaunch)) forget();
     if (e.kind == "stop" && e.cause == kStopBySignal) h.failures.clear(), h.evicted.clear(), h.restarts = 0, h.pending = false;
-    if (e.kind == "fault") h.failures.push_back(failure_of(e)), h.pending = true;
+    if (e.kind == "fault") h.failures.push_back(failure_of(e)), h.skips_before = h.skips, h.pending = true;
     if (e.kind == "evict") h.evicted.insert(e.host);
     if (e.kind == "skip") h.skips = merged_steps(h.skips, StepRange{e.step, std::max(e.step, e.until)}.steps());
     if (e.kind == "restart") ++h.restarts;

@@ -15,8 +15,9 @@ namespace hlat {
 struct LaunchHistory {
   std::vector<Failure> failures = {};
   std::set<std::string> evicted = {};
-  std::vector<int64_t> skips = {};  // steps, in their order
-  int64_t attempts = 0;             // the highest number that the folder has seen: files are named by it
+  std::vector<int64_t> skips = {};         // steps, in their order
+  std::vector<int64_t> skips_before = {};  // those of before the latest failure
+  int64_t attempts = 0;                    // the highest number that the folder has seen: files are named by it
   int64_t restarts = 0;
   bool started = false;  // ranks of this run have trained
   bool pending = false;  // no rank was ready since the latest failure: what it asks for is still to be done

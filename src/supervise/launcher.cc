@@ -64,7 +64,6 @@ class Launcher {
         checks_(setup, folder_, job_folder(config_.run.dir, name_, 0), agents_, journal_, [this] { return asked(); }),
         fresh_(setup.fresh) {
     for (const std::string& host : past_.evicted) pool_.leave_out(host);
-    if (past_.pending) take(decide(past_.failures, config_.launch, config_.loss));
   }
 
   // Whatever ends this, nothing of the run goes on without it.
@@ -77,6 +76,7 @@ class Launcher {
  private:
   LaunchEnd go_on() {
     journal_.launch(lease_.taken_over().empty() ? "started" : "started again: " + lease_.taken_over(), fresh_);
+    if (past_.pending) take(answer());
     pool_.meet();
     clear_leftovers();
     for (;;) {
@@ -97,7 +97,8 @@ class Launcher {
       if (end.failure.asked) return stopped_by_signal(end.failure.exit_code, end.started);
       if (shrank_too_far(mesh, end)) continue;
       past_.failures.push_back(end.failure);
-      const Decision decision = decide(past_.failures, config_.launch, config_.loss);
+      past_.skips_before = past_.skips;
+      const Decision decision = answer();
       if (!decision.restart) return stopped(decision, end);
       if (!follow(decision, end)) return stopped_by_signal(0, false);
     }
@@ -231,19 +232,36 @@ class Launcher {
   std::string evidence_file() const { return (folder_ / fmt::format("fault_{}.txt", past_.attempts)).string(); }
   void keep_evidence(const AttemptEnd& end) const { std::ofstream(evidence_file()) << end.evidence; }
 
-  // Fewer ranks than the run is to have may not fit memory, which they say as bad input: then it waits for hosts.
+  // Fewer ranks than the run is to have may not fit memory, which they say as bad input before they train: then it waits for hosts.
   bool shrank_too_far(const MeshChoice& mesh, const AttemptEnd& end) {
-    if (end.failure.kind != FailureCause::bad_input || !past_.started || pool_.is_complete(mesh)) return false;
+    if (end.failure.kind != FailureCause::bad_input || end.failure.exit_code != kBadInput || end.started) return false;
+    if (!past_.started || pool_.is_complete(mesh)) return false;
     pool_.raise_least(mesh.dp + 1);
     setup_.say(fmt::format("dp {} does not work, the run waits for more hosts: {}", mesh.dp, end.failure.words));
     return true;
+  }
+
+  // What follows the latest failure. Going back to before all checkpoints that there are is no way to go on.
+  Decision answer() const {
+    Decision d = decide(past_.failures, past_.skips_before, config_.launch, config_.loss);
+    const int64_t newest = newest_checkpoint(config_, 0);
+    if (!d.restart || d.from == RestartFrom::newest || newest == 0) return d;
+    const bool verified = d.from == RestartFrom::verified_before;
+    if (newest_checkpoint(config_, d.before, verified) > 0) return d;
+    return {
+        .exit_code = exit_code_of(past_.failures.back()),
+        .words = fmt::format("there is no {}checkpoint of a step before {} to go back to (checkpoint.keep); the same command goes on from "
+                             "the newest, of step {}: {}",
+                             verified ? "verified " : "", d.before, newest, d.words)};
   }
 
   // What a decision changes for the attempts to come.
   void take(const Decision& d) {
     if (!d.restart) return;
     if (d.from != RestartFrom::newest) before_ = d.before, unverified_ = d.from == RestartFrom::before;
-    past_.skips = merged_steps(past_.skips, d.skips);
+    std::vector<int64_t> skips = merged_steps(past_.skips, d.skips);
+    if (d.skip && skips != past_.skips) journal_.skip(d.skip->first, d.skip->last, d.words);
+    past_.skips = std::move(skips);
   }
 
   // False: a signal came in the pause.
@@ -252,7 +270,6 @@ class Launcher {
     // A host that is gone is tried again before each start; only one that is slow has to be left out.
     if (!d.evict.empty() && end.failure.kind == FailureCause::straggler) evict(d.evict, end.failure.words);
     take(d);
-    if (d.skip) journal_.skip(d.skip->first, d.skip->last, d.words);
     const int64_t newest = fresh_ ? 0 : newest_checkpoint(config_, before_);
     journal_.restart(d.pause_s, newest, d.words);
     const std::string from = before_ > 0  ? fmt::format("a checkpoint before step {}", before_)

@@ -199,8 +199,21 @@ std::string skip_text(const StepRange& wanted, const StepRange& now, const std::
   return text;
 }
 
-// `skips`: of the decisions before.
-Decision decide_after(const std::vector<Failure>& history, std::vector<int64_t> skips, const LaunchConfig& launch, const LossConfig& loss) {
+}  // namespace
+
+std::vector<int64_t> StepRange::steps() const {
+  std::vector<int64_t> out;
+  for (int64_t step = first; step <= last; ++step) out.push_back(step);
+  return out;
+}
+
+std::string batches_text(const StepRange& range) {
+  return range.first == range.last ? fmt::format("the batch of step {}", range.first)
+                                   : fmt::format("the batches of steps {} to {}", range.first, range.last);
+}
+
+Decision decide(const std::vector<Failure>& history, std::vector<int64_t> skips, const LaunchConfig& launch, const LossConfig& loss) {
+  HLAT_CHECK(!history.empty(), "nothing has failed");
   const Failure& last = history.back();
   if (const auto decision = never_again(last)) return *decision;
   const auto restarts = static_cast<int64_t>(history.size()) - 1;
@@ -223,34 +236,6 @@ Decision decide_after(const std::vector<Failure>& history, std::vector<int64_t> 
   if (last.kind == FailureCause::dead_host || last.kind == FailureCause::straggler) d.evict = last.host;
   d.skips = std::move(skips);
   return d;
-}
-
-}  // namespace
-
-std::vector<int64_t> StepRange::steps() const {
-  std::vector<int64_t> out;
-  for (int64_t step = first; step <= last; ++step) out.push_back(step);
-  return out;
-}
-
-std::string batches_text(const StepRange& range) {
-  return range.first == range.last ? fmt::format("the batch of step {}", range.first)
-                                   : fmt::format("the batches of steps {} to {}", range.first, range.last);
-}
-
-Decision decide(const std::vector<Failure>& history, const LaunchConfig& launch, const LossConfig& loss) {
-  HLAT_CHECK(!history.empty(), "nothing has failed");
-  // What was skipped follows from the failures before: each is decided again.
-  std::vector<int64_t> skips;
-  std::vector<Failure> past;
-  for (const Failure& failure : history) {
-    past.push_back(failure);
-    if (is_numerical(failure.kind) && past.size() < history.size()) {
-      const Decision then = decide_after(past, skips, launch, loss);
-      if (then.skip) add_steps(skips, *then.skip);
-    }
-  }
-  return decide_after(past, std::move(skips), launch, loss);
 }
 
 std::string_view name_of(FailureCause kind) {

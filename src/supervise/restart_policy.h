@@ -80,7 +80,8 @@ struct Decision {
 };
 
 // history: all failures of the run, the latest last; at least one. Each but the last was followed by what this function said then.
-Decision decide(const std::vector<Failure>& history, const LaunchConfig& launch, const LossConfig& loss);
+// skips: the steps left out before the latest failure, in order, whatever the history still has of why.
+Decision decide(const std::vector<Failure>& history, std::vector<int64_t> skips, const LaunchConfig& launch, const LossConfig& loss);
 
 std::string_view name_of(FailureCause kind);                      // "dead_rank"
 std::optional<FailureCause> failure_kind(std::string_view name);  // none: it is no such name

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/health_record.h"
 
 namespace hlat {
 
@@ -23,12 +24,21 @@ std::vector<fs::path> locked_folders(const Config& config) {
   return folders;
 }
 
-int64_t newest_checkpoint(const Config& config, int64_t below) {
+namespace {
+
+bool says_it_is_verified(const fs::path& folder) try { return is_verified(read_index(folder)); } catch (const Error&) {
+  return false;  // damaged, gone, or on a disk that does not answer
+}
+
+}  // namespace
+
+int64_t newest_checkpoint(const Config& config, int64_t below, bool verified) {
   const fs::path folder = config.checkpoint.dir.empty() ? fs::path(config.run.dir) / "checkpoints" : fs::path(config.checkpoint.dir);
-  int64_t newest = 0;
-  for (const int64_t step : checkpoint_steps(folder))
-    if (below == 0 || step < below) newest = std::max(newest, step);
-  return newest;
+  const std::vector<int64_t> steps = checkpoint_steps(folder);
+  const auto newest = std::find_if(steps.rbegin(), steps.rend(), [&](int64_t step) {
+    return (below == 0 || step < below) && (!verified || says_it_is_verified(checkpoint_path(folder, step)));
+  });
+  return newest == steps.rend() ? 0 : *newest;
 }
 
 }  // namespace hlat

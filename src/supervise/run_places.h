@@ -11,6 +11,7 @@ namespace hlat {
 
 std::filesystem::path make_launch_folder(const Config& config);           // RUN_DIR/launch; UsageError
 std::vector<std::filesystem::path> locked_folders(const Config& config);  // that ranks hold: the run folder, checkpoints where elsewhere
-int64_t newest_checkpoint(const Config& config, int64_t below);           // of a step below this, where it is not 0; 0: there is none
+// Of a step below this, where it is not 0; verified: of those that were found right when they were saved. 0: there is none.
+int64_t newest_checkpoint(const Config& config, int64_t below, bool verified = false);
 
 }  // namespace hlat

@@ -27,7 +27,7 @@ void StragglerWatch::learn(const RankView& v) {
   if (v.tp > 0 && v.dp > 0) stage_[r] = v.rank / (v.tp * v.dp);
   std::map<int64_t, double>& times = compute_s_[r];
   for (const StepTime& s : v.steps)
-    if (std::isfinite(s.compute_s)) times.emplace(s.step, s.compute_s);
+    if (std::isfinite(s.compute_s) && s.seconds > 0) times.emplace(s.step, s.compute_s);
   while (times.size() > 2 * window_) times.erase(times.begin());
 }
 

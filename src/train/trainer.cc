@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "base/format.h"
 #include "base/json_text.h"
@@ -71,7 +72,7 @@ class Trainer {
     LossVerdict verdict;
     auto [m, checked] = take_step(step, verdict);
     const bool measures = measure_after(m);
-    now(FlightPhase::training, "training");
+    if (!first_ || !m.skipped) now(FlightPhase::training, "training");
     const Vote vote = at_boundary(step, m, verdict);
     if (setup_.goodput) m.goodput = setup_.goodput(m);
     record(m, checked);
@@ -90,11 +91,12 @@ class Trainer {
     now(FlightPhase::last_save, "the last save");
     TrainSummary s;
     if (saves_) verify(state);
-    if (saves_)
-      s.save_problem = saves_->finish(state.step, latest_loss_, ended_by != 0, static_cast<double>(config_.parallel.timeout_s),
-                                      [&](int n) { return agree(mesh_, {.signal = n}).signal; });
-    if (saves_ && saves_->saved_step() > 0) s.saved_step = saves_->saved_step();
-    if (ended_by == 0) ended_by = evaluate(state.step);
+    finish_saves(s, state.step, ended_by != 0);
+    if (ended_by == 0) {
+      ended_by = evaluate(state.step);
+      // Who ends a run by a signal wants its step saved, also where the end alone asks for no save (checkpoint.at_end).
+      if (ended_by != 0) finish_saves(s, state.step, true);
+    }
     tell_notes();
     if (batches_ != nullptr) state.data = batches_->position();
     s.steps = state.step;
@@ -138,7 +140,9 @@ class Trainer {
     if (r.calibrated) tell_calibrated(*r.calibrated);
     m.skipped = r.skipped;
     m.computed = verdict.cause != LossCause::asked;
-    if (setup_.flight != nullptr) setup_.flight->end_step(step, m.step_s, m.step_s - m.data_wait_s - m.comm_wait_s);
+    // One that was left out only read its rows: it tells nothing of how long steps take.
+    const double computing = m.step_s - m.data_wait_s - m.comm_wait_s;
+    if (setup_.flight != nullptr) setup_.flight->end_step(step, m.computed ? m.step_s : 0, m.computed ? computing : 0);
     if (m.computed && source && source->entropy())
       m.floor = sum_over(mesh_.along(Axis::dp), *source->entropy()) / static_cast<double>(step_.micros() * mesh_.shape().dp);
     if (setup_.folder != nullptr && batches_ != nullptr) m.source_rows = batches_->source_rows(step);
@@ -254,6 +258,14 @@ class Trainer {
       state.health_passed = state.step;
     }
     if ((alone || compares()) && finite_) verified_ = state.step;
+  }
+
+  void finish_saves(TrainSummary& s, int64_t step, bool signalled) {
+    if (!saves_) return;
+    now(FlightPhase::last_save, "the last save");
+    s.save_problem = saves_->finish(step, latest_loss_, signalled, static_cast<double>(config_.parallel.timeout_s),
+                                    [&](int n) { return agree(mesh_, {.signal = n}).signal; });
+    if (saves_->saved_step() > 0) s.saved_step = saves_->saved_step();
   }
 
   void begin_save(RunSaves::Due due, TrainState& state) {
@@ -376,13 +388,13 @@ class Trainer {
   std::optional<Batch> probe_rows_;  // on ranks that read batches, once they were needed
   std::unique_ptr<TrainBatches> batches_;
   Means means_;
-  double executed_flops_, peak_flops_;         // of all ranks
-  std::optional<ValidationResult> validated_;  // the latest
-  bool first_ = true;                          // the next step is the first of this process
-  int64_t first_step_ = 1;                     // of this process
-  double latest_loss_ = 0;
-  bool finite_ = true;    // the norm of the weights, after the latest update
-  int64_t verified_ = 0;  // the latest step whose state was found right, for a save
+  double executed_flops_, peak_flops_;                             // of all ranks
+  std::optional<ValidationResult> validated_;                      // the latest
+  bool first_ = true;                                              // the next step is the first of this process
+  int64_t first_step_ = 1;                                         // of this process
+  double latest_loss_ = std::numeric_limits<double>::quiet_NaN();  // none: no step of this process was computed
+  bool finite_ = true;                                             // the norm of the weights, after the latest update
+  int64_t verified_ = 0;                                           // the latest step whose state was found right, for a save
   FlightPhase phase_ = FlightPhase::start;
   std::optional<RunSaves> saves_;
 };

@@ -57,6 +57,8 @@ TEST(ConfigNames, KeysOfOtherProgramsGiveOurs) {
       {"warmup_iters=5", "here it is optim.warmup, in steps"},
       {"output_dir=a", "here it is run.dir"},
       {"data.path=a.txt", "here it is data.sources[0].path"},
+      {"fp8-format=hybrid", "train.precision=fp8 is FP8 (E4M3, gradients E5M2), precision.fp8_grads=e4m3 takes E4M3 for gradients too"},
+      {"fp8_wgrad=false", "here it is precision.weight_grads"},
       {"gradient_accumulation_steps=4", "it follows from train.global_batch / (train.micro_batch x parallel.dp)"},
       {"batch_size=8", "train.global_batch is the sequences per optimizer step, train.micro_batch those per forward and backward"},
   };
@@ -84,7 +86,7 @@ TEST(ConfigNames, EveryAnswerNamesKeysThatExist) {
   for (const Field& f : all_fields(any)) keys.insert(f.key());
   const std::string source = test::slurp(test::source_path("src/config/foreign.cc"));
   const std::regex named("Row\\{\"([^\"]*)\"");
-  const std::regex key("(run|model|train|parallel|optim|data|device|checkpoint)\\.[a-z0-9_]+(\\[0\\]\\.[a-z]+)?");
+  const std::regex key("(run|model|train|precision|parallel|optim|data|device|checkpoint)\\.[a-z0-9_]+(\\[0\\]\\.[a-z]+)?");
   int found = 0;
   for (std::sregex_iterator row(source.begin(), source.end(), named), end; row != end; ++row) {
     const std::string answer = (*row)[1];

@@ -85,6 +85,22 @@ TEST(LaunchAlarm, TheFirstBatchesOfARangeBeyondTheBudgetAreLeftOut) {
       << r.err;
 }
 
+// Its only checkpoint is of step 11, and the trouble began at 10.
+TEST(LaunchAlarm, WithoutACheckpointBeforeItsBeginningItIsAStop) {
+  Job job(0, alarm_words({"launch.ranks=1", "checkpoint.every=11", std::string("fault.inject=") + kRepeatedRows}));
+  const RunResult r = job.wait(120);
+  EXPECT_EQ(r.exit_code, 5) << r.err;
+  EXPECT_NE(r.err.find("there is no checkpoint of a step before 10 to go back to"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("goes on from the newest, of step 11"), std::string::npos) << r.err;
+  EXPECT_TRUE(launch_events(job, "skip").empty() && launch_events(job, "restart").empty()) << "nothing came of it";
+  Job::Words words = alarm_words({"launch.ranks=1", "checkpoint.every=11", "loss.on_alarm=continue"});
+  words[3] = "run.dir=" + job.dir().path("run");
+  Job again(0, words);
+  const RunResult rest = again.wait(120);
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_TRUE(skipped_steps(job).empty());
+}
+
 TEST(LaunchAlarm, WithoutALauncherTheFlagsThatGoBackAreTold) {
   Job::Words words = alarm_words({std::string("fault.inject=") + kRepeatedRows});
   words[0] = "train";

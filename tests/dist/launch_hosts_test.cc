@@ -120,6 +120,16 @@ INSTANTIATE_TEST_SUITE_P(Meshes, ElasticRuns,
                                                  "idle: 1 slot on hlat-one",
                                                  {"parallel.tp=2", "launch.ranks=4"}}));
 
+// Ranks that have no batches left to skip end as bad input does, but not for lack of memory: fewer hosts are no reason to wait for more.
+TEST(LaunchHosts, WhatFewerHostsAreNotTheReasonForIsAStop) {
+  Job job(0, on_hosts_words("hlat-one:3,hlat-two:1", "host rank=3 step=5; nan rank=0 step=9", {"loss.skips=0"}), {}, {}, on_hosts());
+  const RunResult r = job.wait(120);
+  if (r.exit_code == kNotPermitted) GTEST_SKIP() << r.err;
+  EXPECT_EQ(r.exit_code, 5) << r.err;
+  EXPECT_EQ(meshes(job), (std::vector<std::string>{"tp 1, pp 1, dp 4", "tp 1, pp 1, dp 3"})) << r.err;
+  EXPECT_NE(r.err.find("loss.skips = 0 allows no more"), std::string::npos) << r.err;
+}
+
 // Spares are used at once, without patience; the mesh stays and with it the bits.
 TEST(LaunchHosts, ASpareTakesThePlaceOfAHost) {
   const Job::Words more{"launch.spares=1", "launch.patience_s=600", "launch.ranks=2"};

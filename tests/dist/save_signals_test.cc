@@ -118,9 +118,11 @@ TEST(SaveSignals, TheEvaluationAfterTheLastStepIsCutOffAndMadeUpFor) {
   given.write("pairs.yaml",
               "task: pairs\ntitle: pairs\ngroup: own\nversion: 1\nkind: choice\ndata: {file: pairs.jsonl}\n"
               "prompt: \"{{ start }}\"\nchoices: [\"{{ right }}\", \"{{ wrong }}\"]\ngold: \"{{ 0 }}\"\nmetrics: [acc]\n");
-  for (const int ranks : {0, 2}) {
-    const SavingRun run(ranks, {"eval.at_end=true", "eval.tasks=pairs", "eval.data=" + given.path(), "eval.task_dir=" + given.path(),
-                                "fault.inject=hang rank=0 step=5 seconds=4"});
+  // Where the end alone is not saved (at_end=false, a save every 3 steps) the signal asks for it.
+  for (const auto& [ranks, at_end] : {std::pair{0, "true"}, {2, "true"}, {0, "false"}, {2, "false"}}) {
+    const SavingRun run(ranks,
+                        {"eval.at_end=true", "eval.tasks=pairs", "eval.data=" + given.path(), "eval.task_dir=" + given.path(),
+                         "fault.inject=hang rank=0 step=5 seconds=4", "checkpoint.every=3", std::string("checkpoint.at_end=") + at_end});
     const std::unique_ptr<Job> job = run.start();
     ASSERT_TRUE(within(120, [&] { return fs::exists(run.folder() + "/faults.jsonl"); })) << "its last step is under way";
     kill(job->pid(), SIGUSR1);

@@ -351,6 +351,10 @@ TEST(Goodput, LiveIsWhatTheAccountSaysLater) {
   for (int step = 6; step <= 10; ++step) now = live.step(2, 0, kT0 + 52 + 2 * (step - 5));
   EXPECT_NEAR(now, 20.0 / 62, 1e-6);
   EXPECT_LT(live.step(20, 0, kT0 + 82), 22.1 / 82) << "a slow step counts as a usual one";
+  LiveGoodput skipping({}, kT0);
+  skipping.step(2, 0, kT0 + 2);
+  for (int i = 0; i < 64; ++i) skipping.step(1e-3, 0, kT0 + 2, false);
+  EXPECT_NEAR(skipping.step(2, 0, kT0 + 4.064), 1, 1e-6) << "steps that were left out make no other one slow";
 }
 
 TEST(Goodput, Words) {
@@ -361,6 +365,16 @@ TEST(Goodput, Words) {
   EXPECT_EQ(lost_words({}), "nothing");
 }
 
+TEST(StepTimes, StepsThatWereLeftOutMakeNoOtherOneSlow) {
+  std::vector<RecordedStep> steps;
+  for (int64_t i = 1; i <= 10; ++i) steps.push_back({.step = i, .seconds = 2});
+  for (int64_t i = 11; i <= 40; ++i) steps.push_back({.step = i, .seconds = 0.001, .computed = false});
+  const StepSplit split = split_steps(steps, {});
+  EXPECT_EQ(split.median, 2);
+  EXPECT_EQ(split.slow, 0);
+  EXPECT_NEAR(split.seconds, 20.03, 1e-9);
+}
+
 TEST(StepTimes, ReadsWhatTheWriterWrites) {
   const test::TempDir dir;
   {
@@ -369,15 +383,18 @@ TEST(StepTimes, ReadsWhatTheWriterWrites) {
     writer.write(m);
     m.step = 4, m.step_s = 1e-7, m.save_wait_s = 0.125;
     writer.write(m);
+    writer.write(StepMetrics{.step = 5, .step_s = 0.001, .skipped = true, .computed = false});
     writer.write(TaskMetrics{.step = 4, .tokens = 40, .values = {{"x/acc", 0.5}}});
   }
   std::ofstream(dir.path("metrics.jsonl"), std::ios::app) << "{\"step\":5,\"step_s\":0.";
   const std::vector<RecordedStep> steps = read_step_times(dir.path("metrics.jsonl"));
-  ASSERT_EQ(steps.size(), 2u);
+  ASSERT_EQ(steps.size(), 3u);
   EXPECT_EQ(steps[0].step, 3);
   EXPECT_EQ(steps[0].seconds, 0.25);
   EXPECT_EQ(steps[1].seconds, 1e-7);
   EXPECT_EQ(steps[1].save_wait_s, 0.125);
+  EXPECT_TRUE(steps[0].computed);
+  EXPECT_FALSE(steps[2].computed);
   EXPECT_NEAR(written_at(dir.path("metrics.jsonl")), wall_time(), 60);
   EXPECT_EQ(written_at(dir.path("none")), 0);
   EXPECT_TRUE(read_step_times(dir.path("none")).empty());

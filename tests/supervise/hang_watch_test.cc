@@ -69,6 +69,20 @@ void learn(Looks& looks, double step_s, int steps = 20) {
   }
 }
 
+TEST(HangWatch, StepsThatWereLeftOutTellNoTime) {
+  FakeRun run(1, 1, 1);
+  Looks looks(run);
+  learn(looks, 20, 10);
+  const double known = looks.watch().limit_of(run.view(0));
+  EXPECT_GT(known, 50);
+  learn(looks, 0, 64);  // as the trainer tells them
+  EXPECT_EQ(looks.watch().limit_of(run.view(0)), known) << "a step of 20 s is still none that hangs";
+  FakeRun other(1, 1, 1);
+  Looks only(other);
+  learn(only, 0, 64);
+  EXPECT_EQ(only.watch().limit_of(other.view(0)), static_cast<double>(LaunchConfig{}.start_hang_s)) << "no time is known yet";
+}
+
 TEST(HangWatch, FindsAStoppedRankWithinTenSecondsAndSaysWhereTheOthersWait) {
   FakeRun run(2, 2, 2);
   Looks looks(run);

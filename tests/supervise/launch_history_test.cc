@@ -62,6 +62,9 @@ TEST(LaunchHistory, ARangeOfSkipsAndTheAlarmBehindItComeBack) {
   EXPECT_EQ(h.failures[0].step, 300);
   EXPECT_EQ(h.failures[0].until, 340);
   EXPECT_EQ(h.skips, (std::vector<int64_t>{7, 300, 301, 302, 303}));
+  EXPECT_TRUE(h.skips_before.empty());
+  p.fails(2, 310);
+  EXPECT_EQ(launch_history(p.events, false).skips_before, h.skips) << "what the next answer starts from";
 }
 
 TEST(LaunchHistory, AnAnswerThatRanksHaveTakenUpIsNotPending) {

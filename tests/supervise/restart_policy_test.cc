@@ -26,10 +26,13 @@ struct Policy {
   LaunchConfig launch;
   LossConfig loss;
   std::vector<Failure> history;
+  std::vector<int64_t> skips;
 
   Decision fail(Failure failure) {
     history.push_back(std::move(failure));
-    return decide(history, launch, loss);
+    Decision d = decide(history, skips, launch, loss);
+    if (d.restart) skips = d.skips;
+    return d;
   }
   Decision fail(Kind kind, int64_t step) { return fail(Failure{.kind = kind, .step = step}); }
 };
@@ -273,9 +276,9 @@ TEST(RestartPolicy, AnAlarmGoesBackBehindItsBeginningOnce) {
 }
 
 struct AlarmPolicy : Policy {
-  explicit AlarmPolicy(int64_t skips) {
+  explicit AlarmPolicy(int64_t budget) {
     loss.on_alarm = "rollback";
-    loss.skips = skips;
+    loss.skips = budget;
   }
   Decision alarm(const char* rule, int64_t since, int64_t until) {
     return fail({.kind = Kind::alarm, .step = since, .until = until, .words = fmt::format("at step {} alarm {}: x", until, rule)});
@@ -314,6 +317,18 @@ TEST(RestartPolicy, OfARangeBeyondTheBudgetTheFirstBatchesAreLeftOut) {
   AlarmPolicy nearly(5);
   EXPECT_NE(nearly.alarm("leak", 300, 305).words.find("are skipped, the batch of step 305 is not"), std::string::npos);
   EXPECT_FALSE(AlarmPolicy(0).alarm("leak", 300, 305).restart);
+}
+
+// A person who ends the launcher clears its failures, not the batches it has left out.
+TEST(RestartPolicy, WhatWasLeftOutBeforeTheFailuresThatAreKnownCountsToo) {
+  AlarmPolicy p(10);
+  EXPECT_EQ(p.alarm("leak", 300, 309).skip, (StepRange{300, 309}));
+  p.history.clear();
+  const Decision used_up = p.alarm("dead_layer", 400, 405);
+  EXPECT_FALSE(used_up.restart);
+  EXPECT_NE(used_up.words.find("10 batches were skipped in the last 1000 steps"), std::string::npos) << used_up.words;
+  p.history.clear();
+  EXPECT_FALSE(p.alarm("leak", 300, 309).restart) << "not the same once more";
 }
 
 TEST(RestartPolicy, BatchesThatAreLeftOutAlreadyCostNoBudgetTwice) {
@@ -386,7 +401,7 @@ TEST(RestartPolicy, CodesAndNames) {
     EXPECT_EQ(exit_code_of(Failure{.kind = kind, .exit_code = 9}), kind == Kind::finished ? 0 : 9);
   }
   EXPECT_EQ(describe({.kind = Kind::start_hang, .host = "n1", .words = "MPI_Init"}), "start hang at the start, host n1: MPI_Init");
-  EXPECT_THROW(decide({}, {}, {}), CheckFailed);
+  EXPECT_THROW(decide({}, {}, {}, {}), CheckFailed);
 }
 
 }  // namespace

@@ -44,6 +44,15 @@ TEST(Straggler, IsToldOnceWithItsFactorAndHostAndAgainAfterItRecovered) {
   EXPECT_EQ(steps(run, watch, 160, 40, {0.1, 0.1, 0.3, 0.1}).size(), 1u);
 }
 
+TEST(Straggler, StepsThatWereLeftOutAreNotCompared) {
+  FakeRun run(1, 1, 2);
+  StragglerWatch watch(above(1.5, 10), 2);
+  for (int64_t step = 1; step <= 30; ++step) {
+    for (int r = 0; r < 2; ++r) run.view(r).steps = {{.step = step, .seconds = 0, .compute_s = r == 0 ? 0.01 : 0.001}};
+    EXPECT_TRUE(watch.look(run.views()).empty());
+  }
+}
+
 TEST(Straggler, OfTwoTheSlowerOne) {
   FakeRun run(1, 1, 2);
   StragglerWatch watch(above(1.5, 10), 2);

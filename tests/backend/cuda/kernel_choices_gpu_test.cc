@@ -160,7 +160,7 @@ TEST_F(KernelChoicesOnGpu, AProductStaysWithThePlainKernelOfTheRecord) {
   const std::vector<uint16_t> bits = resumed.compute();
   EXPECT_EQ(resumed.choices(), record);
   const std::string notes = joined(resumed.backend().take_kernel_notes());
-  EXPECT_TRUE(has(notes, "a plain kernel does")) << notes;
+  EXPECT_TRUE(has(notes, "stays with the plain kernel of the checkpoint")) << notes;
   Process again(cache());
   again.backend().use_kernel_choices(kernel_choices_text(record));
   EXPECT_TRUE(again.compute() == bits);

@@ -92,7 +92,7 @@ struct CudaMatmul::Library {
       unrecorded += recorded.empty() ? 0 : 1;
       return false;
     }
-    if (found->second == kPlainKernel) return true;  // only a product that the library refused has it
+    if (found->second == kPlainKernel) return true;  // the bits of the run are those of it
     choice = parse_algo(found->second);
     if (choice && problem.accepts(*choice, workspace)) return true;
     choice.reset();
@@ -142,8 +142,11 @@ struct CudaMatmul::Library {
 
   // A loss that the user should know of, unless the product is small: of those, cuBLASLt refuses some of odd alignment.
   void note_plain(const MatmulKey& key) {
-    if (is_fp8(key.s.a) || work_of(key) >= kWorthMeasuring)
-      notes.push_back(fmt::format("matmul {}: {} does not take it; a plain kernel does, slowly", key.str(), name()));
+    if (!is_fp8(key.s.a) && work_of(key) < kWorthMeasuring) return;
+    const auto found = recorded.find(key.str());
+    const bool kept = found != recorded.end() && found->second == kPlainKernel;
+    notes.push_back(kept ? fmt::format("matmul {}: stays with the plain kernel of the checkpoint, which is slow", key.str())
+                         : fmt::format("matmul {}: {} does not take it; a plain kernel does, slowly", key.str(), name()));
   }
 
   // c = op(a) op(b), + x.c with s.accumulate, which may be c and is laid out as c.
