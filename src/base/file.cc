@@ -13,11 +13,16 @@
 
 namespace hlat {
 
+namespace {
+
+bool is_full(int error) { return error == ENOSPC || error == EDQUOT; }
+
+}  // namespace
+
 void fail_storage(int error, const std::string& what) {
   const std::string text = fmt::format("{}: {}", what, std::strerror(error));
+  if (is_full(error)) throw DiskFull(text);
   switch (error) {
-    case ENOSPC:
-    case EDQUOT: throw DiskFull(text);
     case EFBIG:
     case EIO:
     case ESTALE:
@@ -50,7 +55,10 @@ void OutputFile::write(std::string_view record) {
     if (errno == EINTR) continue;
     const int error = errno;
     const bool cut = done > 0 && known && ftruncate(fd_, before.st_size) == 0;
-    fail<FaultError>("cannot write {}: {}{}", path_.string(), std::strerror(error), cut ? "; it ends with its last whole record" : "");
+    const std::string text =
+        fmt::format("cannot write {}: {}{}", path_.string(), std::strerror(error), cut ? "; it ends with its last whole record" : "");
+    if (is_full(error)) throw DiskFull(text);
+    throw FaultError(text);
   }
 }
 

@@ -48,8 +48,8 @@ Range range_of(const Plot& plot, double PlotPoint::*coordinate, const PlotAxis& 
     }
   if (!any) return axis.log ? Range{1, 10} : Range{0, 1};
   if (axis.from_zero && !axis.log) r = {std::min(0.0, r.low), std::max(0.0, r.high)};
-  if (r.low < r.high) return r;
-  // One value stands in the middle.
+  if (r.high - r.low > 1e-9 * std::max(std::abs(r.low), std::abs(r.high))) return r;
+  // One value, up to rounding, stands in the middle.
   if (axis.log) return {r.low / 2, r.high * 2};
   const double margin = r.low == 0 ? 1 : std::abs(r.low) / 2;
   return {r.low - margin, r.high + margin};

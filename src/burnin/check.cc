@@ -1,6 +1,5 @@
 #include "burnin/check.h"
 
-#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>

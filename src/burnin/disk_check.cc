@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/format.h"
 #include "base/machine.h"
 #include "base/median.h"
 #include "runtime/existing_folder.h"

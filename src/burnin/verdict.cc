@@ -1,7 +1,6 @@
 #include "burnin/verdict.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 namespace hlat {

@@ -5,11 +5,11 @@
 
 #include <memory>
 
+#include "base/exit_code.h"
 #include "base/json_text.h"
 #include "base/table.h"
 #include "burnin/check.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/on_ranks.h"
 #include "cli/print.h"
 #include "cli/version.h"

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/exit_code.h"
 #include "base/format.h"
 #include "base/json_text.h"
 #include "base/table.h"
@@ -12,7 +13,6 @@
 #include "cli/ckpt_args.h"
 #include "cli/ckpt_commands.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/print.h"
 #include "cli/work_shown.h"
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "base/exit_code.h"
 #include "base/json_text.h"
 #include "checkpoint/find_checkpoint.h"
 #include "cli/commands.h"
@@ -14,7 +15,6 @@
 #include "cli/eval_list.h"
 #include "cli/eval_run.h"
 #include "cli/eval_table.h"
-#include "cli/exit_code.h"
 #include "cli/print.h"
 #include "cli/ranks.h"
 #include "cli/seed_option.h"

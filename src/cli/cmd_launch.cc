@@ -3,14 +3,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <iostream>
 #include <memory>
 
-#include "base/error.h"
 #include "base/signals.h"
 #include "cli/commands.h"
 #include "cli/config_args.h"
-#include "cli/exit_code.h"
 #include "cli/job_args.h"
 #include "cli/print.h"
 #include "cli/version.h"

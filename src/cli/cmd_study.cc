@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/exit_code.h"
 #include "base/json_text.h"
 #include "base/machine.h"
 #include "base/signals.h"
 #include "base/table.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/print.h"
 #include "cli/study_process.h"
 #include "cli/study_report.h"
@@ -78,10 +78,12 @@ void list_study(const Study& study, const std::vector<PlannedRun>& runs, bool js
 }
 
 // A table in which no run has a place would take that of the results which the folder has.
-void refuse_runs_of_another_config(const StudyResults& whole) {
+void refuse_table_of_none(const StudyResults& whole, const std::string& out) {
   const RunStanding* other = nullptr;
   size_t count = 0;
+  bool begun = false;
   for (const RunFigures& run : whole.runs) {
+    begun = begun || run.standing.standing != Standing::waiting;
     if (run.standing.standing == Standing::waiting || run.standing.standing == Standing::taken ||
         run.standing.standing == Standing::unreadable)
       continue;
@@ -89,6 +91,8 @@ void refuse_runs_of_another_config(const StudyResults& whole) {
     if (other == nullptr) other = &run.standing;
     ++count;
   }
+  if (!begun)
+    fail<UsageError>("--table: none of the runs of {} has begun in {}, so nothing was written; --list shows them", whole.study, out);
   if (other != nullptr)
     fail<UsageError>(
         "--table: {} has {}, but with another config than asked for ({}), so nothing was written; give the study and the keys "
@@ -100,7 +104,7 @@ void refuse_runs_of_another_config(const StudyResults& whole) {
 // The files have all runs; printed are those that were asked for.
 void tell_results(const StudyArgs& args, const Study& study, const std::vector<PlannedRun>& all, const std::vector<PlannedRun>& shown) {
   const StudyResults whole = read_results(study, all);
-  if (args.table) refuse_runs_of_another_config(whole);
+  if (args.table) refuse_table_of_none(whole, args.out);
   const StudyResults results = results_of(study, whole, shown);
   print_out(args.json ? json_text(results_json(results), 2) + "\n" : results_table(results, study.collect));
   for (const RunFigures& run : results.runs) {

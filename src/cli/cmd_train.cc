@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_code.h"
 #include "base/failure_word.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/plant_faults.h"
 #include "cli/ranks.h"
 #include "cli/train_rank.h"

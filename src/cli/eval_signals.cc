@@ -5,7 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "cli/exit_code.h"
+#include "base/exit_code.h"
 #include "cli/print.h"
 
 namespace hlat {

@@ -10,10 +10,10 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/exit_code.h"
 #include "base/signals.h"
 #include "base/thread_waiting.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/print.h"
 #include "cli/ranks.h"
 #include "cli/version.h"

@@ -15,7 +15,6 @@
 #include "cli/commands.h"
 #include "cli/print.h"
 #include "config/nearest.h"
-#include "config/resolve.h"
 #include "plan/fault_report.h"
 #include "plan/machine_library.h"
 #include "plan/save_plan.h"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/exit_code.h"
 #include "base/machine.h"
 #include "base/rng.h"
-#include "cli/exit_code.h"
 #include "cli/print.h"
 #include "comm/host_exchange.h"
 #include "config/print.h"

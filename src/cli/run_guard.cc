@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/exit_code.h"
 #include "base/failure_word.h"
 #include "base/machine.h"
 #include "base/rng.h"
 #include "checkpoint/staging.h"
-#include "cli/exit_code.h"
 #include "cli/print.h"
 #include "cli/ranks.h"
 #include "cli/version.h"

@@ -1,6 +1,5 @@
 #include "cli/seed_option.h"
 
-#include <algorithm>
 #include <charconv>
 
 namespace hlat {

@@ -7,10 +7,10 @@
 #include <thread>
 #include <utility>
 
+#include "base/exit_code.h"
 #include "base/failure_word.h"
 #include "base/json_text.h"
 #include "base/machine.h"
-#include "cli/exit_code.h"
 #include "cli/goodput_shown.h"
 #include "cli/print.h"
 #include "cli/train_summary.h"

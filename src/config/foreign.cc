@@ -6,7 +6,6 @@
 #include <array>
 #include <cctype>
 #include <span>
-#include <vector>
 
 namespace hlat {
 namespace {

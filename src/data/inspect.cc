@@ -8,7 +8,6 @@
 #include <numeric>
 #include <unordered_set>
 
-#include "base/error.h"
 #include "base/format.h"
 
 namespace hlat {

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "base/error.h"
-
 namespace hlat {
 
 uint64_t Ledger::tokens() const {

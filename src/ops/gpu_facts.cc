@@ -1,7 +1,6 @@
 #include "ops/gpu_facts.h"
 
 #include <algorithm>
-#include <cctype>
 #include <sstream>
 
 #include "base/error.h"

@@ -4,7 +4,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "base/format.h"
 #include "base/table.h"
 

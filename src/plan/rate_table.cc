@@ -5,8 +5,6 @@
 #include <cmath>
 #include <vector>
 
-#include "base/error.h"
-
 namespace hlat {
 namespace {
 

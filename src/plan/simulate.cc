@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <optional>
 
 #include "base/error.h"
 #include "comm/comm.h"

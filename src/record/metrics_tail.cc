@@ -58,15 +58,15 @@ class LinesFromBehind {
   std::string line_;
 };
 
-std::optional<int64_t> step_of(const std::string& line) {
-  const auto json = nlohmann::json::parse(line, nullptr, false);
+nlohmann::json parsed(const std::string& line) { return nlohmann::json::parse(line, nullptr, false); }
+
+std::optional<int64_t> step_of(const nlohmann::json& json) {
   if (!json.is_object() || !json.contains("tokens")) return {};
   const auto step = json.find("step");
   return step != json.end() && step->is_number_integer() ? std::optional(step->get<int64_t>()) : std::nullopt;
 }
 
-std::optional<double> value_of(const std::string& line, const char* key) {
-  const auto json = nlohmann::json::parse(line, nullptr, false);
+std::optional<double> value_of(const nlohmann::json& json, const char* key) {
   const auto value = json.find(key);
   return value != json.end() && value->is_number() ? std::optional(value->get<double>()) : std::nullopt;
 }
@@ -74,9 +74,11 @@ std::optional<double> value_of(const std::string& line, const char* key) {
 }  // namespace
 
 std::optional<LastStep> last_recorded(const fs::path& metrics) {
-  for (LinesFromBehind lines(metrics); lines.next();)
-    if (const auto step = step_of(lines.line()))
-      return LastStep{.step = *step, .loss = value_of(lines.line(), "loss"), .tokens_per_s = value_of(lines.line(), "tokens_per_s")};
+  for (LinesFromBehind lines(metrics); lines.next();) {
+    const nlohmann::json line = parsed(lines.line());
+    if (const auto step = step_of(line))
+      return LastStep{.step = *step, .loss = value_of(line, "loss"), .tokens_per_s = value_of(line, "tokens_per_s")};
+  }
   return {};
 }
 
@@ -90,7 +92,7 @@ MetricsCut cut_metrics(const fs::path& metrics, int64_t step, PreviousRun& previ
   LinesFromBehind lines(metrics);
   uint64_t cut = lines.whole();
   while (!result.kept && lines.next()) {
-    const auto found = step_of(lines.line());
+    const auto found = step_of(parsed(lines.line()));
     if (!found) continue;
     if (*found <= step) {
       result.kept = found;
@@ -99,7 +101,7 @@ MetricsCut cut_metrics(const fs::path& metrics, int64_t step, PreviousRun& previ
     cut = lines.line_begin();
     result.first_cut = found;
     if (!result.last_cut) result.last_cut = found;
-    result.cut_s += value_of(lines.line(), "step_s").value_or(0);
+    result.cut_s += value_of(parsed(lines.line()), "step_s").value_or(0);
   }
   if (cut < lines.whole()) {
     const fs::path copy = previous.folder() / metrics.filename();

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
 #include "base/format.h"
 #include "base/machine.h"
 #include "record/utilization.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "base/file.h"
+#include "base/exit_code.h"
 #include "base/machine.h"
 #include "record/folder_lease.h"
 #include "record/metrics_tail.h"
@@ -29,8 +29,8 @@ bool launcher_lives(const RunEvent& launch, const fs::path& folder) {
 }
 
 RunState state_of_code(int exit_code) {
-  if (exit_code == 0) return RunState::finished;
-  return exit_code == 6 || exit_code > 128 ? RunState::stopped : RunState::failed;
+  if (exit_code == kOk) return RunState::finished;
+  return exit_code == kPreemptedSaved || exit_code > kEndedBySignal ? RunState::stopped : RunState::failed;
 }
 
 RunState state_of(const std::vector<RunEvent>& events, const fs::path& folder) {

@@ -18,7 +18,7 @@ std::vector<const AlarmNote*> kept_alarms(const std::vector<AlarmNote>& all, siz
 
 struct KeptEvents {
   std::vector<const RunEvent*> events;  // in their order
-  size_t all = 0, all_saves = 0;        // of the run: saves that went well, and the others
+  size_t all = 0, all_saves = 0;        // of the run: all but saves that went well, and those
 };
 // At most `most`: first what stands nowhere else, then spikes, skips and alarms, then saves that went well; of each the latest.
 KeptEvents kept_events(const RunOverview& run, size_t most);

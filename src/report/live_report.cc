@@ -4,7 +4,6 @@
 
 #include <functional>
 
-#include "base/file.h"
 #include "base/json_text.h"
 #include "record/events.h"
 #include "report/page.h"

@@ -68,6 +68,8 @@ void check_page_path(const fs::path& file) {
   if (!fs::is_directory(parent, none)) fail<UsageError>("--out {}: there is no folder {}", file.string(), parent.string());
   if (access(parent.c_str(), W_OK) != 0) fail<UsageError>("--out {}: the folder {} cannot be written to", file.string(), parent.string());
   if (!fs::exists(file, none)) return;
+  if (!fs::is_regular_file(file, none))
+    fail<UsageError>("--out {} is a device or pipe: give a file; --text draws in the terminal", file.string());
   std::ifstream in(file, std::ios::binary);
   std::string begin(kPageMark.size(), '\0');
   in.read(begin.data(), static_cast<std::streamsize>(begin.size()));

@@ -22,14 +22,14 @@ struct MixturePart {
 };
 
 struct ReportRun {
-  std::string name;  // differs from those of the report's other runs
-  RunOverview overview;
-  RunCurves steps, evaluations;  // metrics.jsonl, eval.jsonl
-  std::vector<double> clock;     // by line of steps: seconds since the run began
-  RunNotes notes;
-  std::optional<Config> config;  // config.yaml; none: there is none, or it is of another version
-  std::vector<MixturePart> mixture;
-  nlohmann::ordered_json plan, ledger;  // plan.json, ledger.json; null: there is none
+  std::string name = {};  // differs from those of the report's other runs
+  RunOverview overview = {};
+  RunCurves steps = {}, evaluations = {};  // metrics.jsonl, eval.jsonl
+  std::vector<double> clock = {};          // by line of steps: seconds since the run began
+  RunNotes notes = {};
+  std::optional<Config> config = {};  // config.yaml; none: there is none, or it is of another version
+  std::vector<MixturePart> mixture = {};
+  nlohmann::ordered_json plan = {}, ledger = {};  // plan.json, ledger.json; null: there is none
 };
 
 // Run folders that the given folders are or hold, each once, in this order. UsageError: a path that is no folder, or has no run.

@@ -65,7 +65,12 @@ AlarmNote alarm_note(const NoteJson& j) {
           .limit = number_at(j, "limit")};
 }
 
-// One that comes again at its step, behind a restart, takes the place of the earlier one: RunOverview::alarms() counts alike.
+// What comes again at its step, after a restart, takes the place of the earlier one: RunOverview::alarms() counts alike.
+void put_loss(LossNote note, std::vector<LossNote>& losses) {
+  std::erase_if(losses, [&](const LossNote& l) { return l.kind == note.kind && l.step == note.step; });
+  losses.push_back(std::move(note));
+}
+
 void put_alarm(AlarmNote note, std::vector<AlarmNote>& alarms) {
   std::erase_if(alarms, [&](const AlarmNote& a) { return a.rule == note.rule && a.step == note.step; });
   alarms.push_back(std::move(note));
@@ -80,7 +85,7 @@ RunNotes read_notes(const std::filesystem::path& folder, double since) {
     const NoteJson j = NoteJson::parse(line, nullptr, false);
     if (!j.is_object() || time_of(text_at(j, "time")) < since) continue;
     const std::string kind = text_at(j, j.contains("kind") ? "kind" : "event");
-    if (kind == "spike" || kind == "skip" || kind == "non_finite") out.losses.push_back(loss_note(j, kind));
+    if (kind == "spike" || kind == "skip" || kind == "non_finite") put_loss(loss_note(j, kind), out.losses);
     if (kind == "alarm") put_alarm(alarm_note(j), out.alarms);
   }
   return out;

@@ -21,6 +21,9 @@ struct LossNote {
   double loss = 0, grad_norm = 0, median = 0;  // NaN: not known
   int64_t document_count = 0;
   std::vector<NotedDocument> documents = {};  // the first of them
+
+  // Not a batch that somebody asked to leave out.
+  bool is_of_loss() const { return kind != "skip" || cause == "spike" || cause == "non_finite"; }
 };
 
 struct AlarmNote {

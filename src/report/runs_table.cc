@@ -75,7 +75,7 @@ RunRow row_of(const ReportRun& run) {
           .mfu = is_utilization(mfu) ? mfu : kNotKnown,
           .goodput = goodput.wall_s > 0 ? goodput.ratio() : kNotKnown,
           .restarts = goodput.restarts,
-          .spikes = std::count_if(run.notes.losses.begin(), run.notes.losses.end(), [](const LossNote& n) { return n.kind != "skip"; }),
+          .spikes = std::count_if(run.notes.losses.begin(), run.notes.losses.end(), [](const LossNote& n) { return n.is_of_loss(); }),
           .alarms = static_cast<int64_t>(run.notes.alarms.size())};
 }
 

@@ -20,7 +20,7 @@ std::vector<Setting> differing_settings(const std::vector<ReportRun>& runs);
 
 nlohmann::ordered_json settings_json(const std::vector<ReportRun>& runs);
 
-// A row for each key, a column for each run, as many beside each other as the width allows; 0: any. Empty: they do not differ.
+// A row for each run, a column for each key, as many beside each other as the width allows; 0: any. Empty: they do not differ.
 std::string settings_text(const std::vector<ReportRun>& runs, int width = 0);
 
 }  // namespace hlat

@@ -14,7 +14,6 @@
 #include "config/load.h"
 #include "config/resolve.h"
 #include "config/saved.h"
-#include "plan/dry_run.h"
 #include "runtime/fit_check.h"
 #include "runtime/from_rank_0.h"
 #include "train/state_records.h"

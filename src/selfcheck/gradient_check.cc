@@ -183,6 +183,11 @@ std::vector<GradientError> gradient_errors(const SelfCheckRun& run, const std::v
   return errors;
 }
 
+const GradientError& worst_of(const std::vector<GradientError>& errors) {
+  return *std::max_element(errors.begin(), errors.end(),
+                           [](const GradientError& a, const GradientError& b) { return a.distance < b.distance; });
+}
+
 std::string gradient_words(const SelfCheckRun& run, const std::vector<GradientError>& errors, const GradientLimit& limit) {
   std::vector<std::string> words;
   for (const auto& [rank, w] : wrong_shares(run, errors, limit))
@@ -191,14 +196,13 @@ std::string gradient_words(const SelfCheckRun& run, const std::vector<GradientEr
             ? fmt::format("{}: in the sum over dp the share of {} counts {:.2f} times", some_of(w.tensors), run.rank_words(rank), w.share)
             : fmt::format("{}: the gradient of {} is {:.2f} times that of one rank", some_of(w.tensors), run.rank_words(rank), w.share));
   if (!words.empty()) return some_of(words, 3);
-  const auto worst = std::max_element(errors.begin(), errors.end(),
-                                      [](const GradientError& a, const GradientError& b) { return a.distance < b.distance; });
+  const GradientError& worst = worst_of(errors);
   std::vector<std::string> tensors;
   for (const GradientError& e : errors)
     if (e.wrong && std::find(tensors.begin(), tensors.end(), e.tensor) == tensors.end()) tensors.push_back(e.tensor);
-  return fmt::format("{} tensors differ from one rank's, {} on {} by {:.3g} (limit {:.2g}){}", tensors.size(), worst->tensor,
-                     run.rank_words(worst->rank), worst->distance, limit.distance,
-                     run.config.parallel.pp > 1 ? fmt::format(": most on pipeline stage {}", run.coord(worst->rank).pp) : "");
+  return fmt::format("{} tensors differ from one rank's, {} on {} by {:.3g} (limit {:.2g}){}", tensors.size(), worst.tensor,
+                     run.rank_words(worst.rank), worst.distance, limit.distance,
+                     run.config.parallel.pp > 1 ? fmt::format(": most on pipeline stage {}", run.coord(worst.rank).pp) : "");
 }
 
 ModelVerdict check_gradients(const SelfCheckRun& run, const Precision& precision, const std::vector<LocalPart>& own, double loss,
@@ -217,14 +221,13 @@ ModelVerdict check_gradients(const SelfCheckRun& run, const Precision& precision
                         .rest = j[2],
                         .shares = j[3].get<std::vector<double>>(),
                         .wrong = j[4].get<bool>()});
-  const auto worst = std::max_element(errors.begin(), errors.end(),
-                                      [](const GradientError& a, const GradientError& b) { return a.distance < b.distance; });
   if (std::any_of(errors.begin(), errors.end(), [](const GradientError& e) { return e.wrong; }))
     return ModelVerdict::failed(gradient_words(run, errors, limit));
+  const GradientError& worst = worst_of(errors);
   const double loss_off = std::abs(loss / one.loss - 1);
   if (!(loss_off <= sums)) return ModelVerdict::failed(fmt::format("the loss is {:.6f}, that of one rank {:.6f}", loss, one.loss));
   return ModelVerdict::ok(fmt::format("{} tensors; largest relative difference {:.2g} of {} on {} (limit {:.2g}); loss {:.6f} and {:.6f}",
-                                      one.replicas.front().size(), worst->distance, worst->tensor, run.rank_words(worst->rank), most, loss,
+                                      one.replicas.front().size(), worst.distance, worst.tensor, run.rank_words(worst.rank), most, loss,
                                       one.loss));
 }
 

@@ -1,7 +1,5 @@
 #include "selfcheck/local_parts.h"
 
-#include <string_view>
-
 #include "base/rng.h"
 #include "ops/download.h"
 

@@ -100,8 +100,7 @@ void shrink_heads(Config& c, bool gpu) {
   const int64_t tp = c.parallel.tp;
   int64_t kv = given.kv() <= tp ? given.kv() : tp * std::min<int64_t>(given.kv() / tp, 2) + given.kv() % tp;
   ModelConfig fewer = given;
-  fewer.heads = kv * (given.heads / given.kv());
-  fewer.kv_heads = given.kv_heads != 0 ? kv : 0;
+  set_heads(fewer, given, kv, given.head_dim());
   const int64_t head_dim = shrunk_head(c, fewer, given.head_dim(), gpu);
   set_heads(c.model, given, kv, head_dim);
   while (tp == 1 && kv < given.kv() && fp8_layers(c) != fp8) set_heads(c.model, given, ++kv, head_dim);

@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <numeric>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/json_text.h"

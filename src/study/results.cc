@@ -70,6 +70,16 @@ std::optional<int64_t> told_divergence(const RunOverview& seen) {
   return step;
 }
 
+// A value that is not finite ends a run before its step is recorded. The rise that leads to it is in the curve.
+std::optional<int64_t> divergence_before(const RunCurve& curve, std::optional<int64_t> told) {
+  if (!told || curve.step.empty() || curve.step.back() >= *told) return told;
+  std::vector<double> losses = curve.loss, norms = curve.grad_norm;
+  losses.push_back(std::numeric_limits<double>::quiet_NaN());
+  norms.push_back(losses.back());
+  const auto place = divergence(losses, norms);
+  return place && *place < curve.step.size() ? curve.step[*place] : told;
+}
+
 // Of the last process. One that trained no step, since only what comes after the last was left, tells of no training.
 void put_memory(RunFigures& run, const nlohmann::json& summary) {
   const auto number = [&](const char* key) {
@@ -90,7 +100,7 @@ RunFigures read_run_result(const PlannedRun& planned) try {
   run.curve = read_curve(folder / "metrics.jsonl");
   put_curve_figures(run);
   run.alarms = seen.alarms();
-  if (run.standing.standing == Standing::numbers && !run.diverged) run.diverged = told_divergence(seen);
+  if (run.standing.standing == Standing::numbers && !run.diverged) run.diverged = divergence_before(run.curve, told_divergence(seen));
   put_memory(run, read_summary(folder));
   return run;
 } catch (const FaultError& e) {

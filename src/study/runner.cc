@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/exit_code.h"
 #include "base/format.h"
 #include "record/events.h"
 #include "record/folder_lease.h"
@@ -72,12 +73,11 @@ class StudyRunner {
 
  private:
   static constexpr double kPatience = 120;  // seconds
+  static constexpr double kShowLook = 0.5;  // between looks at what runs have recorded, which read the end of their files
   static constexpr double kHeldLook = 1;    // between looks at a folder that another process holds
+  static constexpr double kHeldLapse = 10;  // without a look
   static constexpr double kEndLook = 1;     // between looks for an end
   static constexpr double kEndSettle = 2;   // from a recorded end to that of the process
-  static constexpr int kRefused = 2;        // cli/exit_code.h, as are the next two
-  static constexpr int kPreemptedSaved = 6;
-  static constexpr int kEndedBySignal = 128;
 
   struct Waiting {
     const PlannedRun* plan;
@@ -139,8 +139,10 @@ class StudyRunner {
   // moment.
   bool is_free(Waiting next, const RunStanding& found) {
     if (found.standing == Standing::running || FolderLease::is_held(next.plan->config.run.dir)) {
+      // What passed while runs of this study were at work is no time that it was waited for.
+      const bool waits = next.held_since >= 0 && world_.now() - next.looked_at < kHeldLapse;
       next.looked_at = world_.now();
-      if (next.held_since < 0) next.held_since = next.looked_at;
+      if (!waits) next.held_since = next.looked_at;
       if (next.looked_at - next.held_since < kPatience)
         queue_.push_back(next);
       else
@@ -224,12 +226,12 @@ class StudyRunner {
     } else if (found.standing == Standing::unreadable && (!found.config_unknown || code == 0)) {
       ++end_.failed;
       world_.say(fmt::format("{} has ended, and what it recorded cannot be read: {}", name, found.reason));
-    } else if (found.standing == Standing::running && code == kRefused) {
+    } else if (found.standing == Standing::running && code == kUsage) {
       world_.say(fmt::format("{} was started by another process meanwhile{}", name, asked_ ? "" : "; waiting for it"));
       queue_.push_back({live.plan, world_.now(), world_.now()});
     } else if (!asked_ || !ends_as_asked(live, code)) {
       ++end_.failed;
-      if (code == kRefused) ++end_.refused;
+      if (code == kUsage) ++end_.refused;
       world_.say(fmt::format("{} failed with exit code {} after {}; the last lines of {}/{}:\n{}", name, code, took,
                              live.plan->config.run.dir, kRunOutput, last_lines(live.folder() / kRunOutput, 12)));
     } else {
@@ -248,12 +250,10 @@ class StudyRunner {
   }
 
   // When runs are asked to end, what one has recorded: its starter may have been killed after that.
-  int exit_code(const LiveRun& live) const try {
+  int exit_code(const LiveRun& live) const {
     if (live.exit_code) return *live.exit_code;
     const std::optional<int> recorded = asked_ ? recorded_end(live) : std::nullopt;
     return recorded ? *recorded : live.process->status();
-  } catch (const FaultError&) {
-    return live.process->status();
   }
 
   // A file that cannot be read tells none.
@@ -263,6 +263,8 @@ class StudyRunner {
   }
 
   void show() {
+    if (world_.now() - shown_at_ < kShowLook) return;
+    shown_at_ = world_.now();
     std::vector<RunShown> shown;
     for (LiveRun& live : live_) shown.push_back(shown_of(live));
     const size_t done = end_.finished + end_.numbers;
@@ -295,7 +297,7 @@ class StudyRunner {
   const std::vector<PlannedRun>& runs_;
   const StudyOptions& options_;
   const StudyWorld& world_;
-  double begin_;
+  double begin_, shown_at_ = -kShowLook;
   bool asked_ = false;  // runs to end: nothing is started any more
   std::deque<Waiting> queue_;
   std::vector<LiveRun> live_;

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/exit_code.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "config/free_keys.h"
 #include "config/load.h"
@@ -17,8 +18,6 @@
 
 namespace hlat {
 namespace {
-
-constexpr int kNumbersWentWrong = 5;  // cli/exit_code.h
 
 // The config that a folder's run had, where it can be read.
 struct RecordedConfig {
@@ -87,7 +86,7 @@ RunStanding read_standing(const PlannedRun& run) {
     out = {.standing = Standing::unreadable, .step = seen.step, .reason = recorded.problem, .config_unknown = true};
   else if (seen.state == RunState::finished)
     out.standing = Standing::finished;
-  else if (ended && end->exit_code == kNumbersWentWrong)
+  else if (ended && end->exit_code == kNumerical)
     out.standing = Standing::numbers;
   // A new start sets checkpoints aside, then files in any order, then it tells that it begins (record/run_folder.h): where it was killed
   // before that, events are those of a run whose records are gone. One whose numbers went wrong at its first step has no metrics.

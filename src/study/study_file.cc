@@ -9,8 +9,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "config/fields.h"
@@ -39,10 +37,14 @@ bool is_study_name(const std::string& name) {
   return !name.empty() && name.front() != '.' && name.front() != '-' && name.find_first_not_of(kLetters) == std::string::npos;
 }
 
-std::string as_study_name(std::string text) {
-  for (char& c : text)
-    if (!is_study_name(std::string("x") + c)) c = '-';
-  return text;
+std::string as_study_name(const std::string& text) {
+  std::string name;
+  for (const char c : text) {
+    if (c == '+') continue;  // 1e+1 is not 1e-1
+    const char kept = is_study_name(std::string("x") + c) ? c : '-';
+    if (!name.empty() || is_study_name(std::string(1, kept))) name += kept;
+  }
+  return name;
 }
 
 // One that was named in the place of a study.
@@ -274,6 +276,7 @@ class StudyReader {
       for (const YAML::Node& p : points) nodes.push_back(p);
     else
       nodes.push_back(points);
+    if (nodes.empty()) problem(at, fmt::format("{}: the list of points of {} is empty", key, name));
     for (const YAML::Node& p : nodes) {
       const std::string word = p.IsScalar() ? p.Scalar() : "";
       const auto point = std::find_if(axis->points.begin(), axis->points.end(), [&](const StudyPoint& s) { return s.is_called(word); });
@@ -299,7 +302,8 @@ class StudyReader {
     if (found.empty() && !seeds.empty())
       tell("is a point of an axis of seeds; rows are means over seeds, so none of them can be the baseline");
     else if (found.empty())
-      tell("no axis has such a point" + closest(study.baseline, names));
+      tell(names.empty() ? "all axes are of seeds, and rows are means over seeds: there is one row"
+                         : "no axis has such a point" + closest(study.baseline, names));
     else if (found.size() > 1)
       tell(fmt::format("points of {} axes have this name or value: {}", found.size(), fmt::join(found, ", ")));
   }

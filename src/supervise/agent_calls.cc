@@ -1,7 +1,6 @@
 #include "supervise/agent_calls.h"
 
 #include <nlohmann/json.hpp>
-#include <optional>
 
 namespace hlat {
 

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <optional>
 
+#include "base/exit_code.h"
 #include "base/machine.h"
 #include "base/signals.h"
 #include "supervise/evidence.h"
@@ -54,8 +54,7 @@ class RunningAttempt {
     end_.failure = *failure;
     end_.failure.asked = asked_ != 0;
     end_.failure.saved = saved_;
-    end_.found_at = end_.failure.time = wall_time();
-    end_.lost_hosts = agents_.lost();
+    end_.found_at = wall_time();
     if (failure->kind != FailureCause::finished) collect_evidence();
     if (failure->kind != FailureCause::finished && asked_ == 0) tell_fault();
     tear_down();
@@ -93,7 +92,7 @@ class RunningAttempt {
     if (asked_ != 0) {
       const double limit = static_cast<double>(setup_.config.checkpoint.grace_s) + kAfterGrace;
       if (setup_.asked_twice() || now_s() - asked_at_ > limit)
-        return Failure{.kind = FailureCause::dead_rank, .exit_code = 128 + asked_, .words = "the ranks had not ended in time"};
+        return Failure{.kind = FailureCause::dead_rank, .exit_code = kEndedBySignal + asked_, .words = "the ranks had not ended in time"};
       return std::nullopt;
     }
     if (const auto lost = agents_.lost(); !lost.empty()) {
@@ -122,8 +121,8 @@ class RunningAttempt {
   Failure starter_failed(int code) const {
     const std::string name = setup_.starter == Starter::direct ? "hlat train" : starter_words_.front();
     const std::string said = last_words(output_.kept());
-    Failure f = at_large(code == 2 || code == kNotFound ? FailureCause::bad_input : FailureCause::error);
-    f.exit_code = code == kNotFound ? 2 : code;
+    Failure f = at_large(code == kUsage || code == kNotFound ? FailureCause::bad_input : FailureCause::error);
+    f.exit_code = code == kNotFound ? kUsage : code;
     f.words = code == kNotFound && said.empty()
                   ? fmt::format("{} cannot be started: there is no such program", name)
                   : fmt::format("{} ended with code {} and no word from the ranks{}", name, code, said.empty() ? "" : ": " + said);

@@ -39,8 +39,7 @@ struct AttemptEnd {
   double progressed_at = 0;  // wall time at which a rank last got on
   double found_at = 0;       // wall time
   int64_t reached = 0;       // the last step that was done
-  std::vector<std::string> lost_hosts;
-  std::string evidence;  // what every rank was doing, and its last events
+  std::string evidence;      // what every rank was doing, and its last events
   JobEnd end;
   bool started = false;                  // ranks came as far as opening the run folder
   std::optional<LockOwner> rank_0 = {};  // who holds the run folder

@@ -172,23 +172,9 @@ std::vector<std::string> split_words(const std::string& text) {
   return words;
 }
 
-std::string quote_words(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& w : words) {
-    out += out.empty() ? "" : " ";
-    const bool plain =
-        !w.empty() && w.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+") == std::string::npos;
-    if (plain) {
-      out += w;
-      continue;
-    }
-    out += '\'';
-    for (const char c : w) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    out += '\'';
-  }
-  return out;
+std::string own_program() {
+  static const std::string path = std::filesystem::read_symlink("/proc/self/exe");
+  return path;
 }
-
-std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe"); }
 
 }  // namespace hlat

@@ -46,8 +46,7 @@ class Child {
 
 // Words of a command as a shell splits them, without its other meanings; "a 'b c'" is two. UsageError: a quote without its end.
 std::vector<std::string> split_words(const std::string& text);
-std::string quote_words(const std::vector<std::string>& words);  // for a shell
 
-std::string own_program();  // the path of this binary
+std::string own_program();  // the path of this binary; asked first before it may be replaced, it stays that path
 
 }  // namespace hlat

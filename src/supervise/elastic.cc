@@ -1,7 +1,6 @@
 #include "supervise/elastic.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "base/error.h"
 #include "config/validate.h"

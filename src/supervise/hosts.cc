@@ -220,14 +220,4 @@ std::vector<Host> find_hosts(const LaunchConfig& launch, const Environment& env,
   return {{host_name(), slots_here}};
 }
 
-std::string hosts_origin(const LaunchConfig& launch, const Environment& env) {
-  if (!launch.hosts.empty()) return names_a_file(launch.hosts) ? launch.hosts : "launch.hosts";
-  if (slurm_nodes(env) != nullptr) {
-    const char* id = env("SLURM_JOB_ID");
-    return id != nullptr ? fmt::format("Slurm job {}", id) : "the Slurm job";
-  }
-  if (const char* variable = hostfile_variable(env)) return fmt::format("{} ({})", env(variable), variable);
-  return "this host";
-}
-
 }  // namespace hlat

@@ -23,7 +23,6 @@ int slots_of_this_host(const Config& config, int gpus);
 
 // In the order in which they are used, each name once. UsageError names the file and line, or the variable, at fault.
 std::vector<Host> find_hosts(const LaunchConfig& launch, const Environment& env, int slots_here);
-std::string hosts_origin(const LaunchConfig& launch, const Environment& env);  // in words: "launch.hosts", "Slurm job 12"
 
 // "node1:8,node[2-4]:8". `origin` begins the messages.
 std::vector<Host> parse_host_list(std::string_view text, const std::string& origin);

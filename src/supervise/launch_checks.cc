@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/exit_code.h"
 #include "base/machine.h"
 #include "flight/flight_ring.h"
 #include "supervise/rank_start.h"
@@ -13,13 +14,8 @@ namespace {
 
 constexpr int64_t kShortLimit = 300;  // seconds
 constexpr int64_t kCheckGrace = 1;    // seconds: a check that has failed on one rank has nothing to save on the others
-// Exit codes of a check.
-constexpr int kOtherError = 1;  // also of mpirun itself
-constexpr int kWrongInput = 2;
-constexpr int kBugOfOurs = 3;
-constexpr int kWrongNumbers = 5;
-constexpr int kNoProgram = 127;
-constexpr int kTries = 3;  // of a check of the model that does not come to its end
+constexpr int kNoProgram = 127;       // the exit code of a shell
+constexpr int kTries = 3;             // of a check of the model that does not come to its end
 
 }  // namespace
 
@@ -42,12 +38,12 @@ bool LaunchChecks::check_model(const std::vector<Host>& hosts) {
     return true;
   }
   const std::string words = "hlat check --model: " + result.words;
-  if (result.exit_code == kWrongInput || result.exit_code == kNoProgram) throw UsageError(words);
-  if (result.wrong || result.exit_code == kWrongNumbers) throw NumericalError(words);
-  if (result.exit_code == kBugOfOurs) throw CheckFailed(words);
+  if (result.exit_code == kUsage || result.exit_code == kNoProgram) throw UsageError(words);
+  if (result.wrong || result.exit_code == kNumerical) throw NumericalError(words);
+  if (result.exit_code == kBug) throw CheckFailed(words);
   if (++cut_off_ == kTries) {
     const std::string often = fmt::format("{}, {} times in a row", words, kTries);
-    if (result.exit_code == kOtherError) throw Error(often);
+    if (result.exit_code == kFailed) throw Error(often);
     throw FaultError(often);
   }
   setup_.say(words + "; the check is made again");

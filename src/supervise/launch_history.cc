@@ -14,8 +14,7 @@ Failure failure_of(const RunEvent& e) {
           .host = e.host,
           .exit_code = e.exit_code.value_or(0),
           .words = e.reason,
-          .saved = e.saved.value_or(0),
-          .time = e.time};
+          .saved = e.saved.value_or(0)};
 }
 
 }  // namespace

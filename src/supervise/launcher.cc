@@ -10,6 +10,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/exit_code.h"
 #include "base/machine.h"
 #include "base/signals.h"
 #include "flight/flight_ring.h"
@@ -32,19 +33,11 @@ namespace {
 constexpr double kWatched = 10;       // seconds for agents to say that they watch
 constexpr double kFolderMargin = 60;  // for ranks that are out of reach to end: their agent notices, asks, and ends them
 constexpr int kLauncherLetters = 8;
-constexpr int kBadInput = 2;  // the exit code of a program that was given it
 
 std::vector<std::string> names_of(const std::vector<Host>& hosts) {
   std::vector<std::string> names;
   for (const Host& h : hosts) names.push_back(h.name);
   return names;
-}
-
-int exit_code_of_error(const std::exception& e) {
-  if (dynamic_cast<const UsageError*>(&e) != nullptr) return kBadInput;
-  if (dynamic_cast<const NumericalError*>(&e) != nullptr) return 5;
-  if (dynamic_cast<const CheckFailed*>(&e) != nullptr) return 3;
-  return dynamic_cast<const FaultError*>(&e) != nullptr ? 4 : 1;
 }
 
 class Launcher {
@@ -69,7 +62,7 @@ class Launcher {
   // Whatever ends this, nothing of the run goes on without it.
   LaunchEnd run() try { return go_on(); } catch (const std::exception& e) {
     if (!job_.empty()) agents_.end(job_, {.hurry = [this] { return twice_.load(); }});
-    if (owns_run()) journal_.stop(exit_code_of_error(e), 0, e.what());
+    if (owns_run()) journal_.stop(exit_code_of(e), 0, e.what());
     throw;
   }
 
@@ -234,7 +227,7 @@ class Launcher {
 
   // Fewer ranks than the run is to have may not fit memory, which they say as bad input before they train: then it waits for hosts.
   bool shrank_too_far(const MeshChoice& mesh, const AttemptEnd& end) {
-    if (end.failure.kind != FailureCause::bad_input || end.failure.exit_code != kBadInput || end.started) return false;
+    if (end.failure.kind != FailureCause::bad_input || end.failure.exit_code != kUsage || end.started) return false;
     if (!past_.started || pool_.is_complete(mesh)) return false;
     pool_.raise_least(mesh.dp + 1);
     setup_.say(fmt::format("dp {} does not work, the run waits for more hosts: {}", mesh.dp, end.failure.words));
@@ -259,8 +252,9 @@ class Launcher {
   void take(const Decision& d) {
     if (!d.restart) return;
     if (d.from != RestartFrom::newest) before_ = d.before, unverified_ = d.from == RestartFrom::before;
-    std::vector<int64_t> skips = merged_steps(past_.skips, d.skips);
-    if (d.skip && skips != past_.skips) journal_.skip(d.skip->first, d.skip->last, d.words);
+    if (!d.skip) return;
+    std::vector<int64_t> skips = merged_steps(past_.skips, d.skip->steps());
+    if (skips != past_.skips) journal_.skip(d.skip->first, d.skip->last, d.words);
     past_.skips = std::move(skips);
   }
 

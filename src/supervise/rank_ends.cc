@@ -5,26 +5,25 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/exit_code.h"
 #include "base/failure_word.h"
 
 namespace hlat {
 
 namespace {
 
-constexpr int kFaultCode = 4, kNumericalCode = 5, kPreemptedCode = 6, kSignalCodes = 128;
-
 // The lower, the nearer to the cause.
 int distance(const RankView& v) {
   if (!v.ended) return 1;
-  if (v.exit_code == kFaultCode) return 2;
-  if (v.exit_code == kPreemptedCode || v.exit_code > kSignalCodes) return 3;
+  if (v.exit_code == kFault) return 2;
+  if (v.exit_code == kPreemptedSaved || v.exit_code > kEndedBySignal) return 3;
   return v.exit_code == 0 ? 4 : 0;
 }
 
 FailureCause kind_of(const RankView& v) {
   if (!v.ended) return FailureCause::dead_rank;
-  if (v.exit_code > kSignalCodes) return FailureCause::dead_rank;
-  if (v.exit_code == kNumericalCode)
+  if (v.exit_code > kEndedBySignal) return FailureCause::dead_rank;
+  if (v.exit_code == kNumerical)
     if (const auto word = parse_failure(v.reason)) {
       if (word->kind == FailureKind::health) return FailureCause::health;
       if (word->kind == FailureKind::alarm) return FailureCause::alarm;

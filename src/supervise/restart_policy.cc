@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/exit_code.h"
 #include "config/alarm_rules.h"
 
 namespace hlat {
@@ -148,13 +149,6 @@ std::optional<StepRange> first_open(const StepRange& range, const std::vector<in
   return out;
 }
 
-void add_steps(std::vector<int64_t>& skips, const StepRange& range) {
-  const std::vector<int64_t> steps = range.steps();
-  skips.insert(skips.end(), steps.begin(), steps.end());
-  std::sort(skips.begin(), skips.end());
-  skips.erase(std::unique(skips.begin(), skips.end()), skips.end());
-}
-
 Answer answer_numbers(const std::vector<Failure>& history, const std::vector<int64_t>& skips, const LaunchConfig& launch,
                       const LossConfig& loss) {
   const Failure& last = history.back();
@@ -189,7 +183,7 @@ std::optional<Decision> too_often(const std::vector<Failure>& history, const Lau
   return {};
 }
 
-// What a restart without the batches of `now` tells, and which others loss.skips had no room for. skips: all, those included.
+// What a restart without the batches of `now` tells, and which others loss.skips had no room for. skips: those of before.
 std::string skip_text(const StepRange& wanted, const StepRange& now, const std::vector<int64_t>& skips, const LossConfig& loss) {
   if (wanted.first == wanted.last) return "; its batch is skipped";
   const auto verb = [](const StepRange& r) { return r.first == r.last ? "is" : "are"; };
@@ -212,7 +206,8 @@ std::string batches_text(const StepRange& range) {
                                    : fmt::format("the batches of steps {} to {}", range.first, range.last);
 }
 
-Decision decide(const std::vector<Failure>& history, std::vector<int64_t> skips, const LaunchConfig& launch, const LossConfig& loss) {
+Decision decide(const std::vector<Failure>& history, const std::vector<int64_t>& skips, const LaunchConfig& launch,
+                const LossConfig& loss) {
   HLAT_CHECK(!history.empty(), "nothing has failed");
   const Failure& last = history.back();
   if (const auto decision = never_again(last)) return *decision;
@@ -230,11 +225,9 @@ Decision decide(const std::vector<Failure>& history, std::vector<int64_t> skips,
   if (answer.skip) {
     d.from = RestartFrom::before, d.before = last.step;
     d.skip = answer.skip;
-    add_steps(skips, *answer.skip);
     d.words += skip_text(suspects(last), *answer.skip, skips, loss);
   }
   if (last.kind == FailureCause::dead_host || last.kind == FailureCause::straggler) d.evict = last.host;
-  d.skips = std::move(skips);
   return d;
 }
 
@@ -252,37 +245,36 @@ std::optional<FailureCause> failure_kind(std::string_view name) {
 
 FailureCause failure_of_exit(int exit_code) {
   switch (exit_code) {
-    case 0: return FailureCause::finished;
-    case 2: return FailureCause::bad_input;
-    case 3: return FailureCause::bug;
-    case 4: return FailureCause::fault_exit;
-    case 5: return FailureCause::non_finite;
-    case 6: return FailureCause::preempted;
-    default: return exit_code > 128 ? FailureCause::dead_rank : FailureCause::error;
+    case kOk: return FailureCause::finished;
+    case kUsage: return FailureCause::bad_input;
+    case kBug: return FailureCause::bug;
+    case kFault: return FailureCause::fault_exit;
+    case kNumerical: return FailureCause::non_finite;
+    case kPreemptedSaved: return FailureCause::preempted;
+    default: return exit_code > kEndedBySignal ? FailureCause::dead_rank : FailureCause::error;
   }
 }
 
 int exit_code_of(const Failure& failure) {
-  if (failure.kind == FailureCause::finished) return 0;
+  if (failure.kind == FailureCause::finished) return kOk;
   if (failure.exit_code != 0) return failure.exit_code;
   switch (failure.kind) {
-    case FailureCause::bad_input: return 2;
-    case FailureCause::bug: return 3;
-    case FailureCause::preempted: return 6;
-    case FailureCause::out_of_memory: return 137;
+    case FailureCause::bad_input: return kUsage;
+    case FailureCause::bug: return kBug;
+    case FailureCause::preempted: return kPreemptedSaved;
+    case FailureCause::out_of_memory: return kEndedBySignal + SIGKILL;
     case FailureCause::health:
     case FailureCause::non_finite:
     case FailureCause::alarm:
-    case FailureCause::spike: return 5;
-    case FailureCause::error: return 1;
-    default: return 4;  // a rank or host that is gone, a hang
+    case FailureCause::spike: return kNumerical;
+    case FailureCause::error: return kFailed;
+    default: return kFault;  // a rank or host that is gone, a hang
   }
 }
 
 int exit_code_of_stop(int signal, int ranks, bool trained) {
-  constexpr int kSaved = 6, kSignal = 128;
-  if (!trained && (signal == SIGTERM || signal == SIGUSR1)) return kSaved;
-  return ranks != 0 ? ranks : kSignal + signal;
+  const int without_ranks = exit_code_of_signal(signal, !trained);
+  return ranks == kOk || without_ranks == kPreemptedSaved ? without_ranks : ranks;
 }
 
 std::string describe(const Failure& f) {

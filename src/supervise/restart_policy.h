@@ -50,7 +50,6 @@ struct Failure {
   int exit_code = 0;       // of that rank; 0: it has none
   std::string words = {};  // what happened, for people; compared only as to the rule of an alarm, which they name
   int64_t saved = 0;       // newest checkpoint at that time; 0: none
-  double time = 0;         // seconds since 1970
   bool asked = false;      // the launcher itself had been asked to end, and passed that on
 };
 
@@ -75,13 +74,12 @@ struct Decision {
   RestartFrom from = RestartFrom::newest;
   int64_t before = 0;
   std::optional<StepRange> skip = {};  // the steps whose batches are left out from now on, with those among them that were before
-  std::vector<int64_t> skips = {};     // all of this run so far, those included, in order
   std::string evict = {};              // host to go on without; empty: none
 };
 
 // history: all failures of the run, the latest last; at least one. Each but the last was followed by what this function said then.
 // skips: the steps left out before the latest failure, in order, whatever the history still has of why.
-Decision decide(const std::vector<Failure>& history, std::vector<int64_t> skips, const LaunchConfig& launch, const LossConfig& loss);
+Decision decide(const std::vector<Failure>& history, const std::vector<int64_t>& skips, const LaunchConfig& launch, const LossConfig& loss);
 
 std::string_view name_of(FailureCause kind);                      // "dead_rank"
 std::optional<FailureCause> failure_kind(std::string_view name);  // none: it is no such name

@@ -1,7 +1,6 @@
 #include "train/loss_event.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"

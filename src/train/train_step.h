@@ -37,8 +37,7 @@ class TrainStep {
   explicit TrainStep(Executor& executor);
 
   // `source` is read on ranks whose executor reads batches, and null elsewhere and in a dry run. check: whether a step whose turn it is
-  // compares replicas and
-  // measures itself; a dry run plans a step without.
+  // compares replicas and measures itself; a dry run plans a step without.
   StepResult run(int64_t step, double lr, BatchSource* source, bool check = true);
 
   // Called before the update of each bucket, whose elements may be changed when it returns; empty: nothing to wait for.

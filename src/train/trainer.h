@@ -87,9 +87,8 @@ struct TrainSummary {
 };
 
 // Trains from `state` to config.train.steps, or until a signal ends it, on this rank of the mesh; where all steps are done, what follows
-// the last one is made. Memory use is compared with the plan in
-// the first step of every process: a difference is a bug and ends the run. `step` is the step under way, for whoever reports a failure,
-// from any thread (std::atomic_ref).
+// the last one is made. Memory use is compared with the plan in the first step of every process: a difference is a bug and ends the run.
+// `step` is the step under way, for whoever reports a failure, from any thread (std::atomic_ref).
 TrainSummary train(const Config& config, const TrainSetup& setup, TrainState& state, int64_t& step);
 
 }  // namespace hlat

@@ -48,9 +48,10 @@ TEST(OutputFile, AFullDiskLeavesNoHalfRecord) {
 }
 
 TEST(OutputFile, AFullDiskIsAFaultAndABadPathIsTheUsers) {
-  EXPECT_THROW(OutputFile("/dev/full", OutputFile::Mode::append).write("x"), FaultError);
+  EXPECT_THROW(OutputFile("/dev/full", OutputFile::Mode::append).write("x"), DiskFull);
   EXPECT_THROW(OutputFile("/nowhere/at/all", OutputFile::Mode::append), UsageError);
-  for (const int disk : {ENOSPC, EDQUOT, EIO, ESTALE}) EXPECT_THROW(fail_storage(disk, "x"), FaultError) << disk;
+  for (const int full : {ENOSPC, EDQUOT}) EXPECT_THROW(fail_storage(full, "x"), DiskFull) << full;
+  for (const int disk : {EIO, ESTALE}) EXPECT_THROW(fail_storage(disk, "x"), FaultError) << disk;
   for (const int path : {EACCES, ENOENT, ENOTDIR, EROFS, EEXIST}) EXPECT_THROW(fail_storage(path, "x"), UsageError) << path;
 }
 

@@ -145,6 +145,11 @@ TEST(SvgPlot, IsMadeOfNothingAndOfOnePoint) {
   const std::string svg = svg_plot(plot);
   EXPECT_EQ(xml_problem(svg), "");
   EXPECT_EQ(svg.find("nan"), std::string::npos);
+  Plot flat{.title = "flat",
+            .x = {.label = "x"},
+            .y = {.label = "y"},
+            .series = {{.name = "one", .points = {{0, 0.1}, {1, std::nextafter(0.1, 1)}}}}};
+  EXPECT_EQ(xml_problem(svg_plot(flat)), "") << "values that differ by rounding alone";
   plot.series[0].points = {{1, 0}};
   EXPECT_THROW(svg_plot(plot), CheckFailed);  // 0 has no place on the logarithmic axis
 }

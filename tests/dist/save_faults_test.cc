@@ -134,6 +134,20 @@ TEST(SaveFaults, ErrorsOfTheDiskAreToldAndLaterSavesSucceed) {
   }
 }
 
+// Lines of steps wait in memory; those of metrics as those for TensorBoard.
+TEST(SaveFaults, RecordsOfStepsAreHeldWhileTheDiskIsFull) {
+  for (const char* file : {"metrics.jsonl", "events.out"}) {
+    SCOPED_TRACE(file);
+    const SavingRun run(0, saving({"run.tensorboard=true"}));
+    const RunResult r = run.run(IoFault{.action = "ENOSPC", .call = "write", .at = 3, .calls = 2, .path = file});
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    ASSERT_TRUE(run.struck());
+    EXPECT_EQ(run.losses().size(), static_cast<size_t>(kSteps)) << "each step once, in order";
+    EXPECT_NE(run.log().find("No space left on device"), std::string::npos) << run.log();
+    EXPECT_NE(run.log().find("are held until there is room"), std::string::npos) << run.log();
+  }
+}
+
 TEST(SaveFaults, ALastSaveThatFailsIsAFaultWithWords) {
   const SavingRun run(0, saving());
   const RunResult r = run.run(IoFault{.action = "EIO", .call = "write", .at = 5});

@@ -2,6 +2,7 @@
 #include "report/page.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <regex>
@@ -120,6 +121,8 @@ TEST(ReportPage, WritesOverReportsOnly) {
   EXPECT_EQ(test::slurp(dir.path("notes.txt")), "mine");
   EXPECT_NE(message_of([&] { write_page(dir.path(), page); }).find("is a folder"), std::string::npos);
   EXPECT_THROW(write_page(dir.path("no/such/r.html"), page), UsageError);
+  ASSERT_EQ(mkfifo(dir.path("pipe").c_str(), 0600), 0);
+  EXPECT_NE(message_of([&] { write_page(dir.path("pipe"), page); }).find("is a device or pipe"), std::string::npos) << "and does not wait";
 }
 
 }  // namespace

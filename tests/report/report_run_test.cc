@@ -98,6 +98,27 @@ TEST(ReportRuns, AnAlarmThatComesAgainAtItsStepIsShownOnce) {
   EXPECT_EQ(run.notes.alarms.back().evidence, "again") << "the last writing counts";
 }
 
+TEST(ReportRuns, SpikesCountOnceWhateverFollowsThem) {
+  const test::TempDir dir;
+  dir.write("metrics.jsonl", "{\"step\":9,\"tokens\":8,\"loss\":3}\n");
+  std::string events;
+  int second = 10;
+  const auto tell = [&](const std::string& rest) {
+    events += fmt::format("{{\"time\":\"2026-01-02T03:04:{}.500Z\",{}}}\n", second++, rest);
+  };
+  tell(R"("kind":"start","reason":"started")");
+  tell(R"("kind":"spike","step":3,"cause":"spike","action":"continue")");
+  tell(R"("kind":"skip","step":5,"cause":"spike","action":"skip")");
+  tell(R"("kind":"skip","step":6,"cause":"asked","action":"skip")");
+  tell(R"("kind":"start","reason":"started again")");
+  tell(R"("kind":"spike","step":3,"cause":"spike","action":"continue")");
+  tell(R"("kind":"skip","step":5,"cause":"spike","action":"skip")");
+  dir.write("events.jsonl", events);
+  const ReportRun run = read_report_runs({dir.path()}).front();
+  EXPECT_EQ(row_of(run).spikes, 2) << "at steps 3 and 5; step 6 was asked for";
+  EXPECT_EQ(run.notes.losses.size(), 3u);
+}
+
 TEST(RunsTable, FitsNarrowTerminals) {
   const RunRow row{.name = "a-run-of-the-study", .folder = "x", .state = "finished", .step = 100, .steps = 100, .tokens = 5000};
   EXPECT_EQ(rows_text({row, row, row}), rows_text({row, row, row}, 200));

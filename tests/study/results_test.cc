@@ -1,6 +1,7 @@
 // Rows of a study: means and spreads over seeds, gaps to the baseline, and what is left out, from folders that are made by hand.
 #include "study/results.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -149,6 +150,31 @@ TEST_F(StudyResult, RunsThatAreNotOverAreLeftOutAndDivergedOnesTold) {
   const std::string table = results_table(all, {});
   EXPECT_NE(table.find("1 of 2"), std::string::npos) << table;
   EXPECT_NE(table.find("1 of 1 at 61"), std::string::npos) << table;
+}
+
+// A loss that is not finite ends a run before its step is recorded; the events have it.
+TEST_F(StudyResult, ADivergenceThatTheMetricsDoNotHaveBeginsWithItsRise) {
+  make("seed=1+lr=1e-3", 3.0, 5);
+  const fs::path folder = named("seed=1+lr=1e-3").config.run.dir;
+  std::ofstream metrics(folder / "metrics.jsonl");
+  for (int64_t step = 1; step <= 90; ++step)
+    metrics << fmt::format("{{\"step\":{},\"tokens\":{},\"loss\":{},\"grad_norm\":1.0,\"step_s\":0.5}}\n", step, 10 * step,
+                           step <= 60 ? 3.0 : 3.0 + 0.2 * static_cast<double>(step - 60));
+  metrics.close();
+  std::ofstream(folder / "events.jsonl")
+      << "{\"time\":\"2026-11-16T04:45:27.000Z\",\"kind\":\"start\",\"step\":0}\n"
+      << "{\"time\":\"2026-11-16T04:45:28.000Z\",\"kind\":\"non_finite\",\"step\":91,\"reason\":\"r\"}\n"
+      << "{\"time\":\"2026-11-16T04:45:28.000Z\",\"kind\":\"end\",\"step\":91,\"reason\":\"r\",\"exit_code\":5}\n";
+  const std::vector<int64_t> rise = row(read_results(study_, runs_), "lr=1e-3").diverged;
+  ASSERT_EQ(rise.size(), 1u);
+  EXPECT_GT(rise[0], 60);
+  EXPECT_LT(rise[0], 80);
+  // Out of the blue it is the step itself.
+  std::ofstream calm(folder / "metrics.jsonl");
+  for (int64_t step = 1; step <= 90; ++step)
+    calm << fmt::format("{{\"step\":{},\"tokens\":{},\"loss\":3.0,\"grad_norm\":1.0,\"step_s\":0.5}}\n", step, 10 * step);
+  calm.close();
+  EXPECT_EQ(row(read_results(study_, runs_), "lr=1e-3").diverged, std::vector<int64_t>{91});
 }
 
 TEST_F(StudyResult, NoiseAgainstTheBaselineLeavesOutWhatBothHave) {

@@ -84,6 +84,22 @@ TEST_F(StudyRunning, ARunOfAnotherProcessIsWaitedForAndNotForEver) {
   EXPECT_EQ(started, Names{"held"});
 }
 
+// Between two looks at a held run another one of this study may take hours.
+TEST_F(StudyRunning, TimeThatOwnRunsTakeIsNoneThatAnotherProcessWasWaitedFor) {
+  std::vector<PlannedRun> runs = {plan("held"), plan("b")};
+  fs::create_directories(runs[0].config.run.dir);
+  std::ofstream(fs::path(runs[0].config.run.dir) / "events.jsonl")
+      << "{\"time\":\"2026-11-16T04:45:27.000Z\",\"kind\":\"start\",\"step\":0,\"reason\":\"\",\"exit_code\":null}\n";
+  std::optional<FolderLease> lease;
+  lease.emplace(runs[0].config.run.dir, 60.0);
+  on_pause = [&] {
+    if (started == Names{"b"} && live == 1) time += 100;  // b takes 1000 s
+    if (live == 0 && time > 150) lease.reset();
+  };
+  EXPECT_EQ(run(runs).finished, 2u) << said;
+  EXPECT_EQ(started, (Names{"b", "held"}));
+}
+
 // Nobody knows what such a run was; --fresh sets it aside.
 TEST_F(StudyRunning, AConfigThatCannotBeReadIsNoResult) {
   const std::vector<PlannedRun> runs = {plan("other"), plan("folder"), plan("good")};

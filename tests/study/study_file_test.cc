@@ -113,6 +113,7 @@ TEST_F(StudyFile, CombinationsAreChosenAndLeftOut) {
   ASSERT_EQ(alone.size(), 2u);
   EXPECT_EQ(alone[1].name, "lr=1e-3+beta2=0.95+seed=1");
   EXPECT_TRUE(has(message_of([&] { expand(read(grid + "exclude: [{seed: [1, 2]}]\n")); }), "leave no run"));
+  EXPECT_TRUE(has(refusal(grid + "only: [{seed: []}]\n"), "only: the list of points of seed is empty"));
 }
 
 TEST_F(StudyFile, AListOfRunsTakesThePlaceOfAGrid) {
@@ -203,6 +204,14 @@ TEST_F(StudyFile, ABaselineIsOnePoint) {
   const std::string seed = refusal("axes:\n  run.seed: [1, 2]\n  optim.lr: [1e-3]\nbaseline: seed=1\n");
   EXPECT_TRUE(has(seed, at(4) + "baseline = seed=1: is a point of an axis of seeds; rows are means over seeds")) << seed;
   EXPECT_EQ(read("axes:\n  optim.beta1: [0.9, 0.95]\n  optim.beta2: [0.95, 0.99]\nbaseline: beta2=0.95\n").baseline, "beta2=0.95");
+}
+
+TEST_F(StudyFile, NamesOfValuesTellThemApart) {
+  const Study study = read("axes: {optim.weight_decay: [1e+1, 1e-1]}\n");
+  EXPECT_EQ(study.axes[0].points[0].name, "weight_decay=1e1");
+  EXPECT_EQ(study.axes[0].points[1].name, "weight_decay=1e-1");
+  const std::string seeds = refusal("axes: {run.seed: [1, 2]}\nbaseline: fast\n");
+  EXPECT_TRUE(has(seeds, "baseline = fast: all axes are of seeds")) << seeds;
 }
 
 TEST_F(StudyFile, OneValueWrittenInTwoWaysIsRefused) {

@@ -14,7 +14,7 @@
 #include "study/results.h"
 #include "support/message_of.h"
 #include "support/paths.h"
-#include "support/run_binary.h"
+#include "support/temp_dir.h"
 
 namespace hlat::test {
 namespace {
@@ -95,12 +95,12 @@ std::vector<Keys> configs_in(const std::string& cell, const Keys& before) {
 
 std::vector<StudyLine> study_lines() {
   const std::string page = slurp(source_path("docs/precision.md"));
-  const size_t begin = page.find("## The lines of the HLAT study"), end = page.find("\n## ", begin + 1);
+  const size_t begin = page.find("## The curves of the HLAT study as configs"), end = page.find("\n## ", begin + 1);
   std::istringstream table(page.substr(begin, end - begin));
   std::vector<StudyLine> lines;
   for (std::string row; std::getline(table, row);) {
     const size_t bar = row.find(" | ");
-    if (!row.starts_with("| ") || bar == std::string::npos || row.starts_with("| line ")) continue;
+    if (!row.starts_with("| ") || bar == std::string::npos || row.starts_with("| curve ")) continue;
     const Keys before = lines.empty() ? Keys{} : lines.back().configs.back();
     lines.push_back({row.substr(2, bar - 2), configs_in(row.substr(bar + 3, row.size() - bar - 5), before)});
   }

@@ -30,7 +30,6 @@ class BpeModel final : public WordModel {
   std::unique_ptr<WordEncoder> encoder() const override;
   // Replaces `ids` by those of a word.
   void encode(std::string_view word, Merger& merger, std::vector<int32_t>& ids) const;
-  bool knows_space() const { return of_char_.size() > ' ' && of_char_[' '] >= 0; }
 
  private:
   void symbols_of_bytes(std::string_view word, std::vector<int32_t>& ids) const;

@@ -89,7 +89,6 @@ void read_trainer(std::string_view bytes, SpmModel& out) {
       case 3: out.model_type = f.as_int(); break;
       case 24: out.whitespace_as_suffix = f.as_bool(); break;
       case 35: out.byte_fallback = f.as_bool(); break;
-      case 40: out.unk_id = f.as_int(); break;
       case 41: out.bos_id = f.as_int(); break;
       case 42: out.eos_id = f.as_int(); break;
       case 44: out.unk_surface = f.bytes; break;

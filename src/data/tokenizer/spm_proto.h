@@ -22,7 +22,6 @@ struct SpmModel {
   int model_type = unigram;
   bool byte_fallback = false;
   bool whitespace_as_suffix = false;
-  int32_t unk_id = 0;
   int32_t bos_id = 1;
   int32_t eos_id = 2;
   std::string unk_surface = " \xE2\x81\x87 ";

@@ -114,9 +114,9 @@ function dataSection() {
   }
 }
 
-// Names of parts: the embedding, the blocks, the head.
-const partName = (k, n) => (k === 0 ? "embed" : k === n - 1 ? "head" : "block " + k);
-const blockName = (k) => "block " + (k + 1);
+// Names of parts: the embedding, the blocks, the head. Blocks count from 0, as in the names of weights and in alarms.
+const blockName = (k) => "block " + k;
+const partName = (k, n) => (k === 0 ? "embed" : k === n - 1 ? "head" : blockName(k - 1));
 const operandName = (k) => ["inputs", "gradients", "weights"][k];
 const LISTS = [["grad_norm", "gradient norm", "by part of the model", partName], ["weight_norm", "weight norm", "by part of the model", partName], ["update_ratio", "update to weight ratio", "by part of the model", partName],
   ["unchanged", "weights that the update left unchanged", "share, lost to rounding", partName], ["max_activation", "largest activation", "of what a block and the head get", (k, n) => (k === n - 1 ? "head" : blockName(k))],

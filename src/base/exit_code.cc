@@ -1,4 +1,4 @@
-#include "cli/exit_code.h"
+#include "base/exit_code.h"
 
 #include <csignal>
 

@@ -1,5 +1,5 @@
 // The table of exit codes: each kind of error has its number.
-#include "cli/exit_code.h"
+#include "base/exit_code.h"
 
 #include <gtest/gtest.h>
 
