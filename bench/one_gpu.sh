@@ -13,14 +13,20 @@ read -ra keys <<<"${KEYS-}"
 began=$SECONDS
 
 # A study knows its runs by their keys, paths of data among them: links give these the same names on every machine.
+: "${TEXT:?a folder of text}" "${TOKENIZER:?a file}"
 ln -sfn "$(realpath "$TEXT")" "$out/text"
-ln -sfn "$(realpath "$TOKENIZER")" "$out/${TOKENIZER##*/}"
-here=$(realpath --relative-to=. "$out")
-data=("data.tokenizer=$here/${TOKENIZER##*/}" "data.sources[0].path=$here/text/**/*_train_*" "data.sources[0].validation=$here/text/**/*_valid_*")
+ln -sfn "$(dirname "$(realpath "$TOKENIZER")")" "$out/tokenizer"
+data=("data.tokenizer=$out/tokenizer/$(basename "$(realpath "$TOKENIZER")")" "data.sources[0].path=$out/text/**/*_train_*"
+  "data.sources[0].validation=$out/text/**/*_valid_*")
 
 left() { echo $((seconds - (SECONDS - began))); }
 
-study() { "$hlat" study "studies/$1.yaml" --out "$out/$1" --limit "$(left)" "${data[@]}" ${keys[0]+"${keys[@]}"}; }
+study() {
+  local rest
+  rest=$(left)
+  ((rest > 0)) || { echo "no time is left"; return; }
+  "$hlat" study "studies/$1.yaml" --out "$out/$1" --limit "$rest" "${data[@]}" ${keys[0]+"${keys[@]}"}
+}
 
 # keep FILE COMMAND...: what it prints, in FILE when it has ended well; nothing where FILE is there.
 keep() {
@@ -50,7 +56,7 @@ part() {
       keep "$out/monitor.txt" "$hlat" bench monitor --config configs/llama-1b.yaml train.micro_batch=8 train.global_batch=8 \
         train.loss_chunk=8192 --steps 60 ;;
     machine)
-      [[ ! -e $out/machine.yaml ]] || return 0
+      [[ ! -e $out/machine.yaml ]] && (($(left) > 0)) || return 0
       "$hlat" bench machine --config configs/hlat-7b.yaml parallel.tp=1 train.precision=fp8 --out "$out/machine.yaml" --seconds 120 ;;
     speed) speed ;;
     *) study "$1" ;;
@@ -59,7 +65,7 @@ part() {
 
 for name in "$@"; do
   echo "== $name"
-  if (($(left) > 0)); then part "$name" 2>&1 | tee -a "$out/$name.log"; else echo "no time is left"; fi
+  part "$name" 2>&1 | tee -a "$out/$name.log"
   echo "== $name: exit code ${PIPESTATUS[0]}, $((SECONDS - began)) s"
 done
-tar -C "$out" --exclude=checkpoints --exclude=text --exclude='events.out.*' --exclude=report.html -czf "$out.tar.gz" .
+tar -C "$out" --exclude=checkpoints --exclude=./text --exclude=./tokenizer --exclude='events.out.*' --exclude=report.html -czf "$out.tar.gz" .

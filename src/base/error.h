@@ -1,6 +1,6 @@
 // Errors. `Error` is for what a user or the machine can cause; its kinds tell who can mend it, and have exit codes of their own.
 // HLAT_CHECK guards contracts between our own parts, is always on, and states the values.
-// Library code throws and never prints or exits; messages and exit codes are decided in cli.
+// Library code throws and never prints or exits; cli does, with the exit codes of exit_code.h.
 #pragma once
 
 #include <fmt/format.h>

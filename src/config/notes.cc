@@ -24,7 +24,7 @@ constexpr std::array kNotes = {
 
 Which to take: fp32 on a CPU without AMX and for small models; mixed on GPUs and for large models. bf16_sr needs 8 bytes per parameter
 for weights, gradients and optimizer where mixed needs 18; of the presets it is the nearest to what HLAT-7B was trained with. fp8 needs 18 too and fp8_sr 10 (an FP8
-weight, its transpose and its bf16 master take 4), but what they keep for the backward is smaller. bf16 exists for comparison: updates
+weight, its transpose and the bf16 weight they are made of take 4), but what they keep for the backward is smaller. bf16 exists for comparison: updates
 smaller than half of a rounding step are lost, and HLAT's runs diverged. Sums inside an operation, norms, softmax and the loss are f32 in all;
 the keys of `precision` change single choices (docs/precision.md has the policies of the HLAT study as configs).
 There is no fp16 and no loss scaling: bf16 has the exponents of f32.
@@ -32,7 +32,7 @@ There is no fp16 and no loss scaling: bf16 has the exponents of f32.
     Note{"precision.activations",
          R"(Choices outside a preset may take plain, slow kernels: they are for studies. The curves of the HLAT study:
 
-| line | keys, on top of train.precision |
+| curve | keys, on top of train.precision |
 |---|---|
 | HLAT-7B as written: BF16 and SR everywhere | bf16_sr; softmax, norms, loss = bf16; round_activations, round_sums = stochastic |
 | its drift over tp | the same; keyed_noise = false |

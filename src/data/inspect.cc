@@ -1,5 +1,7 @@
 #include "data/inspect.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -1,5 +1,7 @@
 #include "data/ledger.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

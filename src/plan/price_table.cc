@@ -1,5 +1,7 @@
 #include "plan/price_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>

@@ -26,6 +26,8 @@ struct LiveRun {
   size_t ends_before = 0;  // in its folder, of earlier processes
   std::unique_ptr<RunProcess> process;
   double started = 0;
+  std::optional<LastStep> seen = {};  // of what it has recorded, at that time
+  double seen_at = -1;
   int64_t first_step = -1;  // that was seen of this process
   double first_at = 0;
   double looked_at = 0;               // for its end
@@ -263,8 +265,6 @@ class StudyRunner {
   }
 
   void show() {
-    if (world_.now() - shown_at_ < kShowLook) return;
-    shown_at_ = world_.now();
     std::vector<RunShown> shown;
     for (LiveRun& live : live_) shown.push_back(shown_of(live));
     const size_t done = end_.finished + end_.numbers;
@@ -283,7 +283,8 @@ class StudyRunner {
   RunShown shown_of(LiveRun& live) const {
     RunShown s{.name = live.plan->run.name, .steps = live.plan->config.train.steps, .loss = std::numeric_limits<double>::quiet_NaN()};
     s.since_s = world_.now() - live.started;
-    const auto last = seen_of(live);
+    if (world_.now() - live.seen_at >= kShowLook) live.seen = seen_of(live), live.seen_at = world_.now();
+    const auto& last = live.seen;
     if (!last) return s;
     s.step = last->step;
     if (last->loss) s.loss = *last->loss;
@@ -297,7 +298,7 @@ class StudyRunner {
   const std::vector<PlannedRun>& runs_;
   const StudyOptions& options_;
   const StudyWorld& world_;
-  double begin_, shown_at_ = -kShowLook;
+  double begin_;
   bool asked_ = false;  // runs to end: nothing is started any more
   std::deque<Waiting> queue_;
   std::vector<LiveRun> live_;

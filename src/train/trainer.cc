@@ -72,7 +72,11 @@ class Trainer {
     LossVerdict verdict;
     auto [m, checked] = take_step(step, verdict);
     const bool measures = measure_after(m);
-    if (!first_ || !m.skipped) now(FlightPhase::training, "training");
+    // Until a step was computed none is known to hang (HangWatch).
+    if (first_ && m.skipped)
+      now(FlightPhase::start, "skipping the first steps");
+    else
+      now(FlightPhase::training, "training");
     const Vote vote = at_boundary(step, m, verdict);
     if (setup_.goodput) m.goodput = setup_.goodput(m);
     record(m, checked);

@@ -273,11 +273,25 @@ TEST_F(StudyCli, AReportOfItsRunsStandsBesideTheTable) {
   EXPECT_EQ(slurp(page), "mine");
 }
 
-TEST_F(StudyCli, AStudyOfWhichNothingRanHasNoReport) {
+// It may be the folder of another one, whose table would be gone.
+TEST_F(StudyCli, AStudyOfWhichNothingRanHasNoTable) {
   fs::create_directories(dir_.path("n"));
+  std::ofstream(dir_.path("n/results.md")) << "of another study";
   const RunResult table = run_binary(args("n", {"--table"}));
-  EXPECT_NE(table.err.find("report.html is left out: no run has a step yet"), std::string::npos) << table.err;
+  EXPECT_EQ(table.exit_code, 2);
+  EXPECT_NE(table.err.find("none of the runs of nano has begun in "), std::string::npos) << table.err;
+  EXPECT_EQ(slurp(dir_.path("n/results.md")), "of another study");
   EXPECT_FALSE(fs::exists(dir_.path("n/report.html")));
+}
+
+TEST_F(StudyCli, AStudyOfWhichEveryRunFailsHasNoReport) {
+  const std::string file =
+      dir_.write("lost.yaml", "base: " + nano_config() +
+                                  "\nset: {data.tokenizer: none.json, 'data.sources[0].path': none.txt}\naxes: {run.seed: [1, 2]}\n");
+  const RunResult end = run_binary({"study", file, "--out", dir_.path("lost")});
+  EXPECT_EQ(end.exit_code, 2) << end.err;
+  EXPECT_NE(end.err.find("report.html is left out: no run has a step yet"), std::string::npos) << end.err;
+  EXPECT_FALSE(fs::exists(dir_.path("lost/report.html")));
 }
 
 // As one that was killed while it wrote samples: hlat train does what is left, trains no step again, and records the end.

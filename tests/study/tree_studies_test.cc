@@ -1,4 +1,4 @@
-// The studies of the tree, and the lines of the HLAT study in docs/precision.md: all are configs that can be trained.
+// The studies of the tree, and the curves of the HLAT study in docs/precision.md: all are configs that can be trained.
 #include <gtest/gtest.h>
 
 #include <algorithm>

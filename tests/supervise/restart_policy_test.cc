@@ -213,7 +213,7 @@ TEST(RestartPolicy, AValueThatIsNotFiniteIsTriedAgainThenSkippedThenAStop) {
   EXPECT_NE(third.words.find("without its batch"), std::string::npos);
 }
 
-TEST(RestartPolicy, WhatWasSkippedStaysSkipped) {
+TEST(RestartPolicy, AnotherFailureAsksForNoOtherSkips) {
   Policy p;
   p.fail(Kind::non_finite, 30);
   p.fail(Kind::non_finite, 30);
