@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/table.h"
 #include "record/utilization.h"
+#include "report/curve.h"
 
 namespace hlat {
 
