@@ -6,6 +6,8 @@
 
 #include <cmath>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "report/runs_table.h"
@@ -76,22 +78,22 @@ TEST(ReportRuns, ReadLossesAlarmsMixtureAndRow) {
   EXPECT_NE(rows_text({row}).find("2.0000"), std::string::npos);
 }
 
+// Events of a run, a second after each other.
+std::string events_of(const std::vector<std::string>& told) {
+  std::string events;
+  int second = 10;
+  for (const std::string& rest : told) events += fmt::format("{{\"time\":\"2026-01-02T03:04:{}.500Z\",{}}}\n", second++, rest);
+  return events;
+}
+
 // As the study and `hlat runs` count them.
 TEST(ReportRuns, AnAlarmThatComesAgainAtItsStepIsShownOnce) {
   const test::TempDir dir;
   dir.write("metrics.jsonl", "{\"step\":9,\"tokens\":8,\"loss\":3}\n");
-  std::string events;
-  int second = 10;
-  const auto tell = [&](const std::string& rest) {
-    events += fmt::format("{{\"time\":\"2026-01-02T03:04:{}.500Z\",{}}}\n", second++, rest);
-  };
-  tell(R"("kind":"start","reason":"started")");
-  tell(R"("kind":"alarm","step":7,"rule":"growth","evidence":"first")");
-  tell(R"("kind":"alarm","step":8,"rule":"growth")");
-  tell(R"("kind":"alarm","step":7,"rule":"leak")");
-  tell(R"("kind":"start","reason":"started again")");
-  tell(R"("kind":"alarm","step":7,"rule":"growth","evidence":"again")");
-  dir.write("events.jsonl", events);
+  dir.write("events.jsonl",
+            events_of({R"("kind":"start","reason":"started")", R"("kind":"alarm","step":7,"rule":"growth","evidence":"first")",
+                       R"("kind":"alarm","step":8,"rule":"growth")", R"("kind":"alarm","step":7,"rule":"leak")",
+                       R"("kind":"start","reason":"started again")", R"("kind":"alarm","step":7,"rule":"growth","evidence":"again")"}));
   const ReportRun run = read_report_runs({dir.path()}).front();
   EXPECT_EQ(row_of(run).alarms, 3);
   EXPECT_EQ(run.overview.alarms(), (std::map<std::string, int64_t>{{"growth", 2}, {"leak", 1}}));
@@ -101,19 +103,12 @@ TEST(ReportRuns, AnAlarmThatComesAgainAtItsStepIsShownOnce) {
 TEST(ReportRuns, SpikesCountOnceWhateverFollowsThem) {
   const test::TempDir dir;
   dir.write("metrics.jsonl", "{\"step\":9,\"tokens\":8,\"loss\":3}\n");
-  std::string events;
-  int second = 10;
-  const auto tell = [&](const std::string& rest) {
-    events += fmt::format("{{\"time\":\"2026-01-02T03:04:{}.500Z\",{}}}\n", second++, rest);
-  };
-  tell(R"("kind":"start","reason":"started")");
-  tell(R"("kind":"spike","step":3,"cause":"spike","action":"continue")");
-  tell(R"("kind":"skip","step":5,"cause":"spike","action":"skip")");
-  tell(R"("kind":"skip","step":6,"cause":"asked","action":"skip")");
-  tell(R"("kind":"start","reason":"started again")");
-  tell(R"("kind":"spike","step":3,"cause":"spike","action":"continue")");
-  tell(R"("kind":"skip","step":5,"cause":"spike","action":"skip")");
-  dir.write("events.jsonl", events);
+  dir.write(
+      "events.jsonl",
+      events_of({R"("kind":"start","reason":"started")", R"("kind":"spike","step":3,"cause":"spike","action":"continue")",
+                 R"("kind":"skip","step":5,"cause":"spike","action":"skip")", R"("kind":"skip","step":6,"cause":"asked","action":"skip")",
+                 R"("kind":"start","reason":"started again")", R"("kind":"spike","step":3,"cause":"spike","action":"continue")",
+                 R"("kind":"skip","step":5,"cause":"spike","action":"skip")"}));
   const ReportRun run = read_report_runs({dir.path()}).front();
   EXPECT_EQ(row_of(run).spikes, 2) << "at steps 3 and 5; step 6 was asked for";
   EXPECT_EQ(run.notes.losses.size(), 3u);
