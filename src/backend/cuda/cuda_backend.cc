@@ -52,7 +52,7 @@ GpuFacts gpu_facts(int device) {
 GpuCode cuda_code() { return parse_architectures(HLAT_CUDA_ARCHITECTURES); }
 
 CudaBackend::CudaBackend(const CudaOptions& options)
-    : device_(std::make_unique<CudaDevice>(options.device, options.host_visible)),
+    : device_(std::make_unique<CudaDevice>(options.device, options.host_visible, options.spare_bytes)),
       context_(std::make_shared<CudaContext>(options.device, gpu_facts(options.device), device_->stream(), options.cache_dir,
                                              options.deterministic)) {}
 

@@ -21,6 +21,9 @@ struct CudaOptions {
   bool host_visible = false;   // memory that the host can read and write too, slowly: for tests
   std::string cache_dir = {};  // where measured kernel choices are kept; empty: nowhere
   bool deterministic = true;   // the same call gives the same bits
+  // What recordings leave free. CUDA loads kernels when they are first launched, with up to some MiB of code each, and one that keeps 1 KiB
+  // per thread in local memory takes that for all threads which an H200 holds at once, 264 MiB.
+  size_t spare_bytes = size_t{512} << 20;
 };
 
 class CudaDevice;

@@ -16,7 +16,7 @@ bool is_recording(cudaStream_t stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-CudaDevice::CudaDevice(int index, bool host_visible) : index_(index), host_visible_(host_visible) {
+CudaDevice::CudaDevice(int index, bool host_visible, size_t spare) : index_(index), host_visible_(host_visible), spare_(spare) {
   use();
   HLAT_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   void* staging = nullptr;
@@ -113,14 +113,25 @@ cudaError_t make_launchable(cudaGraphExec_t& launchable, cudaGraph_t graph, cuda
   cudaError_t status = cudaGraphInstantiate(&launchable, graph, 0);
   if (status != cudaSuccess) return status;
   status = cudaGraphUpload(launchable, stream);
+  if (status == cudaSuccess) status = cudaStreamSynchronize(stream);  // what it takes is then taken
   if (status != cudaSuccess) cudaGraphExecDestroy(launchable);
   return status;
 }
 
 }  // namespace
 
+std::unique_ptr<Recording> CudaDevice::no_recording() {
+  if (!std::exchange(told_short_, true))
+    notes_.push_back(
+        fmt::format("GPU {} has no memory for CUDA graphs ({} are free, {} are left to other kernels): kernels are launched one by one, "
+                    "slower in small models",
+                    index_, format_bytes(memory_available()), format_bytes(spare_)));
+  return nullptr;
+}
+
 // Thread-local: CUDA then forbids this thread alone what cannot be recorded. Threads that copy or allocate meanwhile are left in peace.
 std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work) {
+  if (memory_available() < spare_) return no_recording();
   cudaGraph_t graph = nullptr;
   HLAT_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
   try {
@@ -133,15 +144,15 @@ std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work)
   }
   HLAT_CUDA(cudaStreamEndCapture(stream_, &graph));
   cudaGraphExec_t launchable = nullptr;
-  const cudaError_t status = make_launchable(launchable, graph, stream_);
+  cudaError_t status = make_launchable(launchable, graph, stream_);
   cudaGraphDestroy(graph);
+  if (status == cudaSuccess && memory_available() < spare_) {
+    cudaGraphExecDestroy(launchable);
+    status = cudaErrorMemoryAllocation;
+  }
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    if (!std::exchange(told_short_, true))
-      notes_.push_back(
-          fmt::format("GPU {} has no memory for CUDA graphs ({} are free): kernels are launched one by one, slower in small models", index_,
-                      format_bytes(memory_available())));
-    return nullptr;
+    return no_recording();
   }
   cuda_check(status, "instantiation of a graph", __FILE__, __LINE__);
   return std::make_unique<CudaRecording>(stream_, launchable);

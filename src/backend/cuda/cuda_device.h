@@ -16,7 +16,7 @@ bool is_recording(cudaStream_t stream);  // what it is given is kept for a Recor
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(int index, bool host_visible);
+  CudaDevice(int index, bool host_visible, size_t spare);  // spare: CudaOptions::spare_bytes
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
@@ -38,8 +38,11 @@ class CudaDevice final : public Device {
  private:
   static constexpr size_t kSlots = 4, kSlotBytes = size_t{1} << 20;
 
+  std::unique_ptr<Recording> no_recording();  // memory is short: null, and a note
+
   int index_;
   bool host_visible_;
+  size_t spare_;
   cudaStream_t stream_ = nullptr;
   std::byte* staging_ = nullptr;  // kSlots * kSlotBytes, pinned
   std::array<cudaEvent_t, kSlots> copied_{};
