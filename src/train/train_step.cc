@@ -107,7 +107,7 @@ void TrainStep::run_schedule(BatchSource* source, StepResult& result) {
     forward_backward(a);
   }
   executor_.finish_sends();
-  ran_ = ran_ || !calibrating_;
+  if (!calibrating_) passes().ran = true;
 }
 
 // The first micro-batch of the step that follows begins its gradients.
@@ -124,14 +124,14 @@ void TrainStep::calibrate(int64_t step, BatchSource* source, StepResult& result)
   result.calibrated = calibration.result();
 }
 
-// The micro-batches of a run with one rank as graphs of the device, recorded after a first step, in which ops may still choose their
-// kernels. False: nothing was done, because the device records nothing, has no memory for that, or every op is timed.
+// The micro-batches of a run with one rank as graphs of the device, recorded after a first step of their kind, in which ops may still
+// choose their kernels. False: nothing was done, because the device records nothing, has no memory for that, or every op is timed.
 bool TrainStep::run_graphs(BatchSource* source, StepResult& result) {
   const bool single = mesh_.shape().ranks() == 1 && executor_.chunks().size() == 1;
   if (faults_ != nullptr && faults_->in_passes()) return false;  // what they compute on the host cannot be recorded
   // A recording has the step's number, which keys noise, in it for good.
-  if (!config_.device.graphs || !single || !ran_ || ops_.timing() || params_.precision().noisy_passes()) return false;
-  const auto graph_of = [&](int micro) -> std::unique_ptr<Recording>& { return graphs_[size_t{micro > 0} + (watched_ > 0 ? 2 : 0)]; };
+  if (!config_.device.graphs || !single || !passes().ran || ops_.timing() || params_.precision().noisy_passes()) return false;
+  const auto graph_of = [&](int micro) -> std::unique_ptr<Recording>& { return passes().graphs[micro > 0 ? 1 : 0]; };
   // All of them before the first runs: when there is no memory for one, nothing has been done yet.
   const auto micros = static_cast<int>(micros_);
   for (int micro = 0; micro < std::min(micros, 2); ++micro) {

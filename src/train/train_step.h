@@ -120,13 +120,17 @@ class TrainStep {
   FlightRecorder* flight_ = nullptr;
   StepTrace* trace_ = nullptr;
   fault::Injector* faults_ = nullptr;
-  bool ran_ = false;          // a step's schedule, op by op
   bool calibrating_ = false;  // passes that are part of no step
   int64_t watched_ = 0;       // the step under way, where it measures itself; else 0
-  // Of a micro-batch: the first of a step, and one that adds to its gradients; then both as a step that measures itself has them.
-  std::array<std::unique_ptr<Recording>, 4> graphs_;
-  bool records_ = true;  // more of them, until the device does not
-  Tensor totals_;        // (3) f64: squared gradient norm, loss, squared weight norm
+  // The passes of steps that do not measure themselves, and of those that do.
+  struct Passes {
+    bool ran = false;                                  // a step's schedule, op by op
+    std::array<std::unique_ptr<Recording>, 2> graphs;  // of a micro-batch: the first of a step, and one that adds to its gradients
+  };
+  std::array<Passes, 2> passes_;
+  Passes& passes() { return passes_[watched_ > 0 ? 1 : 0]; }  // of the step under way
+  bool records_ = true;                                       // more of them, until the device does not
+  Tensor totals_;                                             // (3) f64: squared gradient norm, loss, squared weight norm
   OptimScalars scalars_;
 };
 

@@ -1,8 +1,10 @@
-// Steps whose micro-batches a device records: with all recordings, and where it has memory for some of them only.
+// Steps whose micro-batches a device records: with all recordings, and where it has memory for some of them only. What is recorded has been
+// done op by op before, so that no op meets a recording first.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "support/real_run.h"
 
@@ -12,6 +14,8 @@ namespace {
 struct Recordings {
   int room = std::numeric_limits<int>::max();  // for how many there is memory
   int made = 0, ran = 0;
+  const Ops* ops = nullptr;                   // whose calls are recorded
+  std::set<std::string_view> first_met = {};  // kinds of op that no call before a recording had asked for
 };
 
 // Keeps the work itself, and does it again when it is run.
@@ -47,10 +51,8 @@ class RecordingBackend final : public Backend, private Device {
   void download(void* host, Tensor src) override { cpu_.device().download(host, src); }
   size_t memory_available() const override { return size_t{1} << 32; }
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
-    if (told_.made == told_.room) {
-      write_down(work);
-      return nullptr;
-    }
+    write_down(work);
+    if (told_.made == told_.room) return nullptr;
     ++told_.made;
     return std::make_unique<KeptWork>(work, told_);
   }
@@ -59,7 +61,11 @@ class RecordingBackend final : public Backend, private Device {
   void write_down(const std::function<void()>& work) const {
     std::vector<std::vector<std::byte>> before;
     for (const auto& [p, bytes] : memory_) before.emplace_back(p, p + bytes);
+    const Cost met = told_.ops->cost();
     work();
+    for (int k = 0; k < kOpKinds; ++k)
+      if (const auto kind = static_cast<OpKind>(k); met[kind].calls == 0 && told_.ops->cost()[kind].calls > 0)
+        told_.first_met.insert(name_of(kind));
     for (size_t i = 0; i < memory_.size(); ++i) std::copy(before[i].begin(), before[i].end(), memory_[i].first);
   }
 
@@ -74,32 +80,40 @@ struct Ran {
   bool operator==(const Ran&) const = default;
 };
 
-// Four steps of three micro-batches, of which the third measures itself.
-Ran run_on(const TestDevice& device) {
+// Six steps of three micro-batches, of which the third and the sixth measure themselves.
+Ran run_on(const TestDevice& device, Recordings* told = nullptr) {
   Config config = tiny_config();
   config.train.global_batch = 6;
   config.monitor.every = 3;
   RealRun run(config, device);
+  if (told != nullptr) told->ops = &run.executor().ops();
   Ran ran;
-  for (int64_t step = 1; step <= 4; ++step) ran.losses.push_back(run.step(step).loss);
+  for (int64_t step = 1; step <= 6; ++step) ran.losses.push_back(run.step(step).loss);
   ran.weights = run.weight_bytes();
   return ran;
 }
 
 Ran run_recorded(Recordings& told) {
-  return run_on({"recording", [&] { return std::make_unique<RecordingBackend>(told); }});
+  return run_on({"recording", [&] { return std::make_unique<RecordingBackend>(told); }}, &told);
 }
 
 TEST(RecordedStep, HasTheBitsOfOneThatIsRunOpByOp) {
   Recordings told;
   EXPECT_TRUE(run_recorded(told) == run_on(cpu_device("auto", 1)));
   EXPECT_EQ(told.made, 4) << "the first micro-batch and the others, without and with measurements";
-  EXPECT_EQ(told.ran, 9) << "all steps but the first";
+  EXPECT_EQ(told.ran, 12) << "all steps but the first of each kind";
+}
+
+TEST(RecordedStep, HasNoOpThatWasNotMetBefore) {
+  Recordings told;
+  run_recorded(told);
+  EXPECT_EQ(told.made, 4);
+  EXPECT_EQ(told.first_met, std::set<std::string_view>{});
 }
 
 TEST(RecordedStep, IsRunOpByOpWhereMemoryForARecordingIsShort) {
   const Ran expected = run_on(cpu_device("auto", 1));
-  for (const auto& [room, ran] : {std::pair(0, 0), {1, 0}, {2, 6}, {3, 6}}) {
+  for (const auto& [room, ran] : {std::pair(0, 0), {1, 0}, {2, 9}, {3, 9}}) {
     Recordings told{.room = room};
     EXPECT_TRUE(run_recorded(told) == expected) << room;
     EXPECT_EQ(told.ran, ran) << room << ": a step is recorded whole or not at all";
