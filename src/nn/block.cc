@@ -12,13 +12,13 @@ void Block::declare(ParamBuilder& params, int64_t layer, const ModelConfig& mode
 
 void Block::forward(Ctx& ctx, Tensor x, Tensor y) const {
   const int64_t n = x.dim(0);
-  const OperandPlace n1 = attention.qkv.input_place(ctx, BlockOp::norm1, n);
+  const OperandPlace n1 = attention.qkv.input_place(ctx, BlockOp::norm1, n, ctx.tape.computes(BlockOp::qkv));
   const TapeOutput r1 = ctx.tape.output(BlockOp::norm1, 1, ctx.stat(), {n});
   if (n1.stale) norm1.forward(ctx, x, n1, r1.tensor, ctx.residual("norm1"));
 
   const TapeOutput mid = ctx.tape.output(BlockOp::mid, 0, ctx.act(), x.shape);
   attention.forward(ctx, n1.operand, mid.stale ? mid.tensor : Tensor{});
-  const OperandPlace n2 = mlp.gate_up.input_place(ctx, BlockOp::norm2, n);
+  const OperandPlace n2 = mlp.gate_up.input_place(ctx, BlockOp::norm2, n, ctx.tape.computes(BlockOp::gate_up));
   const TapeOutput r2 = ctx.tape.output(BlockOp::norm2, 1, ctx.stat(), {n});
   const bool fused = mid.stale && !ctx.rounds() && ctx.precision().norm != DType::bf16;
   if (fused) {

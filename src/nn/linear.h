@@ -30,8 +30,8 @@ struct Linear {
   Columns inputs(const Ctx& ctx) const { return Columns::along(ctx.params.spec(weight).slice, 1); }
 
   bool fp8(const Ctx& ctx) const { return ctx.params.fp8(weight) && ctx.kv == nullptr; }
-  // The place of x (n, in), which is an output of `op`.
-  OperandPlace input_place(Ctx& ctx, BlockOp op, int64_t n) const;
+  // The place of x (n, in), which is an output of `op`. multiplied: this pass computes x W^T.
+  OperandPlace input_place(Ctx& ctx, BlockOp op, int64_t n, bool multiplied) const;
   // x as the forward reads it, and as backward_weight does, from what is kept in the type of activations.
   Operand forward_input(Ctx& ctx, Tensor x) const;
   Operand backward_input_form(Ctx& ctx, Tensor x) const;

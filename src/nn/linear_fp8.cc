@@ -16,7 +16,8 @@ Fp8Store Linear::store(const Ctx& ctx, Fp8Role role, Tensor rows, Tensor columns
   return {.rows = rows, .columns = columns, .scale = state.scale(weight, role), .seen = counts ? state.seen(weight, role) : Tensor{}};
 }
 
-OperandPlace Linear::input_place(Ctx& ctx, BlockOp op, int64_t n) const {
+// Of the forms in FP8 a pass stores those that are read: rows by its own product, columns by the backward.
+OperandPlace Linear::input_place(Ctx& ctx, BlockOp op, int64_t n, bool multiplied) const {
   const int64_t in = ctx.params.spec(weight).slice.local()[1];
   if (ctx.params.fp8(weight) && !fp8(ctx)) return {.operand = ctx.temp({n, in}, "input")};  // a pass without a backward
   const bool narrow = fp8(ctx), narrow_grads = narrow && ctx.precision().fp8_weight_grads;
@@ -24,8 +25,8 @@ OperandPlace Linear::input_place(Ctx& ctx, BlockOp op, int64_t n) const {
   const TapeOutput kept = ctx.tape.output(op, 0, narrow_grads ? DType::f8e4m3 : ctx.act(), transposed ? Shape{in, n} : Shape{n, in});
   OperandPlace place{.operand = this->kept(ctx, kept.tensor), .stale = kept.stale};
   if (!narrow || !kept.stale) return place;
-  if (!place.operand.rows.defined()) place.operand.rows = fp8_temp(ctx, DType::f8e4m3, {n, in}, "input in FP8");
-  place.store = store(ctx, Fp8Role::input, place.operand.rows, place.operand.columns);
+  if (multiplied && !place.operand.rows.defined()) place.operand.rows = fp8_temp(ctx, DType::f8e4m3, {n, in}, "input in FP8");
+  place.store = store(ctx, Fp8Role::input, place.operand.rows, ctx.tape.lasts(op) ? place.operand.columns : Tensor{});
   return place;
 }
 

@@ -23,7 +23,7 @@ void Mlp::forward(Ctx& ctx, const Operand& x, Tensor residual, Tensor y) const {
     gate_up.product_columns(ctx, x, out);
     ctx.store(gu.tensor, out, {.name = "gate_up", .columns = gate_up.outputs(ctx)});
   }
-  const OperandPlace product = down.input_place(ctx, BlockOp::swiglu, ctx.tokens());
+  const OperandPlace product = down.input_place(ctx, BlockOp::swiglu, ctx.tokens(), y.defined());
   if (product.stale && product.fp8()) {
     ctx.ops.swiglu_fp8(product.store, product.operand.wide, gu.tensor);
   } else if (product.stale) {

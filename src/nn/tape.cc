@@ -41,7 +41,7 @@ Tensor Tape::kept(Tensor& place, DType dtype, const Shape& shape, const std::str
 TapeOutput Tape::output(BlockOp op, int output, DType dtype, const Shape& shape) {
   const auto o = static_cast<size_t>(op), i = static_cast<size_t>(output);
   const std::string label = fmt::format("block {} {}", layer_, kOpNames[o]);
-  const bool keep = keep_ >> o & 1u;
+  const bool keep = keeps(op);
   const Tensor t = keep ? kept((*own_)[o][i], dtype, shape, label) : memory_[Purpose::temp].alloc(dtype, shape, label);
   current_[o][i] = t;
   return {t, !(recomputing_ && keep)};

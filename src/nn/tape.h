@@ -51,12 +51,16 @@ class Tape {
   TapeOutput output(BlockOp op, int output, DType dtype, const Shape& shape);
   Tensor at(BlockOp op, int output = 0) const;       // in the backward, after recomputation
   bool recomputing() const { return recomputing_; }  // since begin_recompute
-  size_t fp8_saves() const { return fp8_saves_; }    // bytes that kept outputs in FP8 would take more in bf16
+  // Whether this pass computes the outputs of an op, and whether the backward reads what this pass outputs.
+  bool computes(BlockOp op) const { return !recomputing_ || !keeps(op); }
+  bool lasts(BlockOp op) const { return recomputing_ || keeps(op); }
+  size_t fp8_saves() const { return fp8_saves_; }  // bytes that kept outputs in FP8 would take more in bf16
 
  private:
   using Outputs = std::array<std::array<Tensor, kMaxOutputs>, kBlockOps>;
 
   void begin(TapeKey key, bool recomputing);
+  bool keeps(BlockOp op) const { return (keep_ >> static_cast<int>(op) & 1u) != 0; }
   Tensor kept(Tensor& place, DType dtype, const Shape& shape, const std::string& label);
 
   Memory& memory_;
