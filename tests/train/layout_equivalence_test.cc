@@ -254,12 +254,13 @@ TEST(LayoutEquivalenceStaged, HasTheBitsOfTheHostPath) {
 TEST(Cuda, LayoutsTwiceAreBitIdentical) {
   if (!has_gpu()) GTEST_SKIP() << "no GPU: layouts are not tested on one";
   Layout l{.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true};
-  for (const PrecisionKind p : {PrecisionKind::fp32, PrecisionKind::mixed, PrecisionKind::bf16_sr}) {
+  for (const PrecisionKind p :
+       {PrecisionKind::fp32, PrecisionKind::mixed, PrecisionKind::bf16_sr, PrecisionKind::fp8, PrecisionKind::fp8_sr}) {
     l.precision = p;
     const auto run = [&] { return run_layout(l.config(), 2, {}, {}, [] { return cuda_backend(false); }); };
     const LayoutResult a = run(), b = run();
-    EXPECT_EQ(a.steps[1].loss, b.steps[1].loss);
-    EXPECT_TRUE(a.weights == b.weights) << name_of(p);
+    EXPECT_EQ(a.steps[1].loss, b.steps[1].loss) << name_of(p);
+    EXPECT_TRUE(a.weights == b.weights && a.masters == b.masters) << name_of(p);
   }
 }
 
@@ -292,11 +293,11 @@ TEST(LayoutEquivalenceSelfTest, ATensorThatIsNeverUpdatedOrHasHalfItsGradientIsT
 
 TEST(LayoutEquivalenceSelfTest, TheSameLayoutTwiceIsBitIdentical) {
   Layout l{.tp = 2, .pp = 2, .dp = 2, .sp = true, .zero1 = true};
-  for (const PrecisionKind p : {PrecisionKind::fp32, PrecisionKind::bf16_sr}) {
+  for (const PrecisionKind p : {PrecisionKind::fp32, PrecisionKind::bf16_sr, PrecisionKind::fp8, PrecisionKind::fp8_sr}) {
     l.precision = p;
     const LayoutResult a = run_layout(l.config(), 2), b = run_layout(l.config(), 2);
-    EXPECT_EQ(a.steps[1].loss, b.steps[1].loss);
-    EXPECT_TRUE(a.weights == b.weights) << name_of(p);
+    EXPECT_EQ(a.steps[1].loss, b.steps[1].loss) << name_of(p);
+    EXPECT_TRUE(a.weights == b.weights && a.masters == b.masters) << name_of(p);
   }
 }
 
