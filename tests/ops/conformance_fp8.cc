@@ -171,8 +171,15 @@ void add_product_rows(Table& table) {
           }
 }
 
-// Forty steps: the history goes round more than twice. Values of every size, zeros, and now and then what is not finite.
-void scales(Lab& lab, int64_t ranks, int64_t units) {
+struct ScalesCase {
+  int64_t ranks, units;
+  bool clips = false, resets = false;
+};
+
+// Forty steps: the history goes round more than twice. Values of every size, zeros, and now and then what is not finite, or a factor of the
+// update that is NaN. What is reset lies in what was seen where there is one rank, as in a run.
+void scales(Lab& lab, const ScalesCase& c) {
+  const int64_t ranks = c.ranks, units = c.units, kept = units / 2;
   const auto filled = [&](const Shape& shape, double value) {
     return same_type(lab, DType::f32, shape, std::vector<double>(static_cast<size_t>(shape.numel()), value));
   };
@@ -183,12 +190,21 @@ void scales(Lab& lab, int64_t ranks, int64_t units) {
   for (int64_t number = 1; number <= 40; ++number) {
     std::vector<double> seen = all_kinds(ranks * units * kFp8Seen, 0x1p4, number % 7 == 0, "seen " + std::to_string(number));
     for (double& s : seen) s = std::abs(static_cast<float>(s));
-    const Twin met = same_type(lab, DType::f64, {ranks, units, kFp8Seen}, seen);
+    const Twin met = same_type(lab, DType::f64, {ranks * units, kFp8Seen}, seen);
+    const Twin clip = c.clips ? same_type(lab, DType::f32, {1}, {number % 5 == 0 ? std::nan("") : 0.5}) : Twin{};
+    const std::vector<double> before(static_cast<size_t>((units - kept) * kFp8Seen), 7);
+    const Twin reset = !c.resets    ? Twin{}
+                       : ranks == 1 ? met.rows(kept, units)
+                                    : same_type(lab, DType::f64, {units - kept, kFp8Seen}, before);
     const AdamwStep at = AdamwStep::of(1e-3, number, 0.9f, 0.95f);
     const Twin step = same_type(lab, DType::f64, {kAdamwStep}, {at.lr, at.correction1, at.correction2_rsqrt, at.number});
-    lab.run([&](Ops& ops, const View& v) { ops.fp8_scales(v(scale), v(history), v(met), v(limit), v(step)); });
+    lab.run([&](Ops& ops, const View& v) {
+      ops.fp8_scales(v(scale), v(history), v(met).viewed({ranks, units, kFp8Seen}), v(limit), v(step), v(clip), v(reset));
+    });
     expect_bits("history", history.test, history.ref);
     expect_bits("scale", scale.test, scale.ref);
+    expect_bits("seen", met.test, met.ref);
+    if (c.resets) expect_bits("reset", reset.test, reset.ref);
   }
 }
 
@@ -201,7 +217,12 @@ void add_fp8_rows(Table& table) {
   add_product_rows(table);
   for (const int64_t ranks : {1, 3})
     for (const int64_t units : {1, 5, 300})
-      add_row(table, "fp8_scales", fmt::format("{} ranks, {} tensors", ranks, units), [=](Lab& lab) { scales(lab, ranks, units); });
+      for (int bits = 0; bits < 4; ++bits) {
+        const ScalesCase c{.ranks = ranks, .units = units, .clips = (bits & 1) != 0, .resets = (bits & 2) != 0};
+        add_row(table, "fp8_scales",
+                fmt::format("{} ranks, {} tensors{}{}", ranks, units, c.clips ? " clip" : "", c.resets ? " reset" : ""),
+                [c](Lab& lab) { scales(lab, c); });
+      }
 }
 
 }  // namespace hlat

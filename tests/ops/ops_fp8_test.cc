@@ -81,6 +81,37 @@ TEST_P(OpsFp8, EveryRankIsAsked) {
   EXPECT_EQ(to_f64(history), expected);
 }
 
+// The factor of the update that follows decides whether what was seen counts, not how much.
+TEST_P(OpsFp8, ScalesOfAnUpdateThatIsLeftOutStayAsTheyAre) {
+  const Tensor seen = memory_.from(DType::f64, {2, kFp8Seen}, {448, 1, 2, 3, 4, 5}), own = seen.rows(1, 2);
+  const Tensor other = memory_.from(DType::f64, {1, kFp8Seen}, {7, 8, 9});
+  const Tensor scale = memory_.from(DType::f32, {2, kFp8Scale}, std::vector<double>(2 * kFp8Scale, 8)),
+               history = memory_.from(DType::f32, {2, kFp8History}, std::vector<double>(2 * kFp8History, 1));
+  const Tensor limit = memory_.from(DType::f32, {2}, {448, 448}), step = adamw_step(1e-3, 2), clip = memory_.zeros(DType::f32, {1});
+  const auto scales = [&](double factor, const Tensor& reset) {
+    store_f64(clip, 0, factor);
+    run([&](Ops& ops) { ops.fp8_scales(scale, history, seen.viewed({1, 2, kFp8Seen}), limit, step, clip, reset); });
+  };
+  for (const Tensor& reset : {Tensor{}, own, other}) {
+    scales(std::nan(""), reset);
+    EXPECT_EQ(to_f64(scale), std::vector<double>(2 * kFp8Scale, 8));
+    EXPECT_EQ(to_f64(history), std::vector<double>(2 * kFp8History, 1));
+    EXPECT_EQ(to_f64(seen), (std::vector<double>{448, 1, 2, 3, 4, 5}));
+    EXPECT_EQ(to_f64(other), (std::vector<double>{7, 8, 9}));
+  }
+  scales(1e-3, other);
+  for (const auto& [place, value] : {std::pair{0, 1}, {1, 128}}) {
+    EXPECT_EQ(load_f64(scale, place * kFp8Scale), value);
+    EXPECT_EQ(load_f64(scale, place * kFp8Scale + kFp8Inverse), 1.0 / value);
+    EXPECT_EQ(load_f64(history, place * kFp8History + 1), place == 0 ? 448 : 3);
+  }
+  EXPECT_EQ(to_f64(other), std::vector<double>(kFp8Seen, 0));
+  EXPECT_EQ(to_f64(seen), (std::vector<double>{448, 1, 2, 3, 4, 5}));
+  scales(1, own);
+  EXPECT_EQ(load_f64(scale, kFp8Scale), 128) << "reset is read before it is set to 0";
+  EXPECT_EQ(to_f64(seen), (std::vector<double>{448, 1, 2, 0, 0, 0}));
+}
+
 // What an update without a clip scale must not touch.
 TEST_P(OpsFp8, AnUpdateThatIsLeftOutChangesNothing) {
   constexpr int64_t n = 9001;
