@@ -16,7 +16,13 @@ void add_row(Table& table, const char* op, std::string shape, const std::functio
                    }});
 }
 
-constexpr std::array<int64_t, 6> kOdd = {1, 15, 17, 33, 100, 257};
+std::vector<MatrixSize> matrix_sizes() {
+  constexpr std::array<int64_t, 6> odd = {1, 15, 17, 33, 100, 257};
+  std::vector<MatrixSize> sizes(kPartsOfTiles.begin(), kPartsOfTiles.end());
+  for (const int64_t n : odd)
+    for (const int64_t columns : odd) sizes.push_back({n, columns});
+  return sizes;
+}
 
 void quantize(Lab& lab, const StoreCase& c, const Twin& x) {
   const StoreTwins store = make_store(lab, c, x.test.dim(0), x.test.dim(1));
@@ -35,15 +41,14 @@ Twin every_bf16(Lab& lab, bool not_finite) {
 void add_quantize_rows(Table& table) {
   constexpr std::array scales = {1.0, 0x1p-7, 0x1p9, 0x1p60, 0x1p-60};
   size_t turn = 0;
-  for (const int64_t n : kOdd)
-    for (const int64_t columns : kOdd)
-      for (StoreCase c : store_cases())
-        for (const bool not_finite : {false, true}) {
-          c.scale = scales[turn++ % scales.size()];
-          add_row(table, "quantize", fmt::format("{}x{} {}{}", n, columns, c.name(), not_finite ? " not finite" : ""), [=](Lab& lab) {
-            quantize(lab, c, same_type(lab, DType::bf16, {n, columns}, all_kinds(n * columns, c.scale, not_finite, "x")));
-          });
-        }
+  for (const MatrixSize s : matrix_sizes())
+    for (StoreCase c : store_cases())
+      for (const bool not_finite : {false, true}) {
+        c.scale = scales[turn++ % scales.size()];
+        add_row(table, "quantize", fmt::format("{}x{} {}{}", s.n, s.columns, c.name(), not_finite ? " not finite" : ""), [=](Lab& lab) {
+          quantize(lab, c, same_type(lab, DType::bf16, {s.n, s.columns}, all_kinds(s.n * s.columns, c.scale, not_finite, "x")));
+        });
+      }
   for (const DType type : {DType::f8e4m3, DType::f8e5m2})
     for (const double scale : scales)
       for (const bool not_finite : {false, true})
@@ -98,10 +103,11 @@ void dequantize(Lab& lab, DType type, int64_t n, int64_t columns, double scale) 
 
 void add_back_rows(Table& table) {
   for (const DType type : {DType::f8e4m3, DType::f8e5m2}) {
-    for (const int64_t n : kOdd)
-      for (const int64_t columns : kOdd)
-        add_row(table, "transpose", fmt::format("{}x{} {}", n, columns, name_of(type)),
-                [=](Lab& lab) { transpose(lab, type, n, columns); });
+    std::vector<MatrixSize> sizes = matrix_sizes();
+    sizes.insert(sizes.end(), {{48, 80}, {144, 144}, {16, 1040}});  // the same, of pieces of 16 columns
+    for (const MatrixSize s : sizes)
+      add_row(table, "transpose", fmt::format("{}x{} {}", s.n, s.columns, name_of(type)),
+              [=](Lab& lab) { transpose(lab, type, s.n, s.columns); });
     add_row(table, "transpose", fmt::format("512x768 {}", name_of(type)), [=](Lab& lab) { transpose(lab, type, 512, 768); });
     for (const double scale : {1.0, 0x1p-7, 0x1p60, 0x1p-60})
       for (const auto& [n, columns] : {std::pair{1, 1}, std::pair{17, 33}, std::pair{257, 100}})

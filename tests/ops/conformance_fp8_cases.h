@@ -1,6 +1,8 @@
 // What the conformance rows of FP8 share: stores for the backend and for the reference, and comparisons of what they hold bit by bit.
 #pragma once
 
+#include <array>
+
 #include "ops/conformance.h"
 
 namespace hlat {
@@ -17,6 +19,12 @@ struct StoreCase {
 
 // Every type with rows, columns or both, counted and not.
 std::vector<StoreCase> store_cases();
+
+// Matrices that a GPU stores in pieces, of 8 columns and 16 rows, which do not fill its tiles of 128.
+struct MatrixSize {
+  int64_t n, columns;
+};
+inline constexpr std::array kPartsOfTiles = {MatrixSize{48, 24}, MatrixSize{144, 136}, MatrixSize{16, 1032}};
 
 struct StoreTwins {
   Twin rows, columns, scale, seen;

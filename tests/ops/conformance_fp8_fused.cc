@@ -92,14 +92,13 @@ void add_fused_row(Table& table, const char* op, const FusedCase& c, const std::
 
 // Scales under which some values saturate, or some are lost.
 void add_fp8_fused_rows(Table& table) {
-  struct Size {
-    int64_t n, d;
-  };
+  std::vector<MatrixSize> sizes = {{1, 1}, {1, 16}, {15, 17}, {33, 100}, {257, 33}, {100, 257}, {64, 768}, {130, 1024}};
+  sizes.insert(sizes.end(), kPartsOfTiles.begin(), kPartsOfTiles.end());
   int turn = 0;
-  for (const Size s : {Size{1, 1}, Size{1, 16}, Size{15, 17}, Size{33, 100}, Size{257, 33}, Size{100, 257}, Size{64, 768}, Size{130, 1024}})
+  for (const MatrixSize s : sizes)
     for (const StoreCase& store : store_cases())
       for (int bits = 0; bits < 4; ++bits) {
-        FusedCase c{.n = s.n, .d = s.d, .store = store, .wide = (bits & 1) != 0, .not_finite = (bits & 2) != 0};
+        FusedCase c{.n = s.n, .d = s.columns, .store = store, .wide = (bits & 1) != 0, .not_finite = (bits & 2) != 0};
         c.store.scale = ++turn % 2 == 0 ? 0x1p-8 : store.type == DType::f8e4m3 ? 0x1p8 : 0x1p15;
         add_fused_row(table, "rmsnorm_fp8", c, [c](Lab& lab) { norm(lab, c); });
         add_fused_row(table, "add_rmsnorm_fp8", c, [c](Lab& lab) { add_norm(lab, c); });
