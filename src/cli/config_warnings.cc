@@ -57,9 +57,8 @@ void warn_of_precision(const Config& c, Warnings& out) {
   const PrecisionConfig row = precision_row(c);
   const bool no_masters = row.weights == "bf16" && row.masters == "none";
   if (no_masters && row.round_weights == "nearest")
-    out.push_back(
-        fmt::format("train.precision = {} rounds every update to the nearest bf16 and is known to diverge; bf16_sr and mixed do not",
-                    precision_words(c)));
+    out.push_back(fmt::format("train.precision = {} rounds every update to the nearest bf16 and is known to diverge; {} do not",
+                              precision_words(c), row.products == "fp8" ? "fp8_sr and fp8" : "bf16_sr and mixed"));
   if (row.masters == "f32" && c.parallel.dp > 1 && !c.parallel.zero1)
     out.push_back(
         "master weights without parallel.zero1: every replica holds 12 more bytes per parameter; parallel.zero1=true shares them out");

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "config/hints.h"
+#include "config/precision_row.h"
 #include "config/read.h"
 #include "config/run_length.h"
 #include "config/unknown_name.h"
@@ -169,8 +170,13 @@ class Loader {
       if (!place.written()) place = origin_of(key);
     }
     if (!place.written()) place = own;
-    const std::string note = own.written() ? "" : fmt::format(" ({})", own.str());
-    reading_.problems.push_back({place, fmt::format("{} = {}{}: {}", v.keys.front(), text_of(*find(v.keys.front())), note, v.message)});
+    const std::string& key = v.keys.front();
+    const std::string chosen = policy_choice(loaded_.config, key);
+    const std::string value = chosen.empty() ? text_of(*find(key)) : chosen;
+    const std::string note = !chosen.empty() ? fmt::format(" (of train.precision {})", name_of(loaded_.config.train.precision))
+                             : own.written() ? ""
+                                             : fmt::format(" ({})", own.str());
+    reading_.problems.push_back({place, fmt::format("{} = {}{}: {}", key, value, note, v.message)});
   }
 
   std::string all_problems() {

@@ -62,6 +62,13 @@ PrecisionConfig precision_row(const Config& config) {
   return row;
 }
 
+std::string policy_choice(const Config& config, std::string_view key) {
+  const PrecisionConfig row = precision_row(config.train.precision);
+  for (const auto& [name, member] : kChoices)
+    if (key == fmt::format("precision.{}", name) && (config.precision.*member).empty()) return row.*member;
+  return {};
+}
+
 std::string precision_words(const Config& config) {
   const PrecisionConfig preset = precision_row(config.train.precision), row = precision_row(config);
   std::vector<std::string> changed;

@@ -316,6 +316,18 @@ TEST(ConfigMessages, ValuesNobodyWroteAreNamedAsSuch) {
             "command line: model.kv_heads = 4 (preset llama-1b): must divide model.heads (30)");
 }
 
+// A choice of `precision` that nobody made has the value of its policy.
+TEST(ConfigMessages, ChoicesOfAPolicyHaveItsValue) {
+  EXPECT_EQ(
+      problems("", {"train.precision=fp32", "precision.products=fp8"}),
+      "command line: precision.activations = f32 (of train.precision fp32): must be bf16 with FP8 products, whose operands are made of "
+      "bf16 values");
+  EXPECT_EQ(
+      problems("train:\n  precision: bf16_sr\n", {"precision.activations=f32", "precision.tp_sums=f32", "precision.grads=f32"}),
+      "command line: precision.weights = bf16 (of train.precision bf16_sr): must be the type of activations, f32: a product takes both in "
+      "one type");
+}
+
 TEST(ConfigMessages, CountsThatWouldOverflow) {
   const std::string weights = problems("model: {layers: 65536, hidden: 1048576, ffn: 4194304}\n");
   EXPECT_NE(weights.find("FILE:1: model.layers = 65536: with model.hidden"), std::string::npos) << weights;
