@@ -78,7 +78,7 @@ class Ops {
   void swiglu(Tensor y /*(N, F)*/, Tensor gu /*(N, 2F)*/);
   void swiglu_bwd(Tensor dgu /*(N, 2F), may alias gu*/, Tensor dy /*(N, F)*/, Tensor gu /*(N, 2F)*/);
 
-  void add(Tensor y, Tensor a, Tensor b);  // y may alias a or b
+  void add(Tensor y, Tensor a, Tensor b);  // y may alias a or b; f64 too, exactly
 
   // Vocabulary-parallel cross-entropy in parts; columns hold vocabulary [first, first + V). A negative target is ignored.
   // stats[n] = {max, sum of exp(logit - max), target logit or 0 when it is not in this shard}

@@ -103,6 +103,16 @@ void add(Lab& lab, const Shape& shape, int alias) {
   lab.expect("y", y, {.units = 1});
 }
 
+// Counts beyond what f32 holds, and beyond what any type of activations does.
+void add_counts(Lab& lab, int64_t n, int alias) {
+  std::vector<double> sums(static_cast<size_t>(n)), more(sums.size());
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] = 0x1p52 - static_cast<double>(i), more[i] = static_cast<double>(i % 5);
+  const Twin a = lab.values(DType::f64, {n}, sums), b = lab.values(DType::f64, {n}, more), separate = lab.output(DType::f64, {n});
+  const Twin& y = alias == 0 ? separate : alias == 1 ? a : b;
+  lab.run([&](Ops& ops, const View& at) { ops.add(at(y), at(a), at(b)); });
+  lab.expect("y", y, {.rounded = false});
+}
+
 // Magnitude of a rotated pair: |a| + |b|. The v heads are not touched at all.
 void rope(Lab& lab, const AttentionShape& s, int sign, const RopeFrequencies& frequencies) {
   const Twin table = lab.stat({s.seq, s.head_dim}), qkv = lab.input({s.tokens(), s.qkv_width()}, "qkv");
@@ -141,6 +151,9 @@ void add_linear_rows(Table& table) {
   for (const Shape& shape : {Shape{1}, Shape{37}, Shape{3, 17}, Shape{2, 3, 5, 7}, Shape{70000}})
     for (int alias = 0; alias < 3; ++alias)
       table.push_back({"add", fmt::format("{} alias{}", shape.str(), alias), [shape, alias](Lab& lab) { add(lab, shape, alias); }});
+  for (const int64_t n : {1, 37, 70001})
+    for (int alias = 0; alias < 3; ++alias)
+      table.push_back({"add", fmt::format("f64 {} alias{}", n, alias), [n, alias](Lab& lab) { add_counts(lab, n, alias); }});
   for (const AttentionShape s : {AttentionShape{1, 1, 1, 1, 2}, AttentionShape{2, 5, 3, 1, 6}, AttentionShape{1, 200, 4, 2, 16},
                                  AttentionShape{2, 33, 2, 2, 64}, AttentionShape{1, 65, 6, 2, 128}})
     for (const int sign : {1, -1})

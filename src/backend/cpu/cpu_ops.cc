@@ -143,8 +143,10 @@ void CpuOps::do_swiglu_bwd(Tensor dgu, Tensor dy, Tensor gu) {
 }
 
 void CpuOps::do_add(Tensor y, Tensor a, Tensor b) {
-  threads_.ranges(y.numel(), kGrain,
-                  [&](int64_t begin, int64_t end) { kernels_.add[elem(y.dtype)](at(y, begin), at(a, begin), at(b, begin), end - begin); });
+  threads_.ranges(y.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    if (y.dtype != DType::f64) return kernels_.add[elem(y.dtype)](at(y, begin), at(a, begin), at(b, begin), end - begin);
+    for (int64_t i = begin; i < end; ++i) y.as<double>()[i] = a.as<double>()[i] + b.as<double>()[i];
+  });
 }
 
 void CpuOps::do_cross_entropy_partial(Tensor stats, Tensor logits, Tensor targets, int64_t first) {

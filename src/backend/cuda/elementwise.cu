@@ -21,6 +21,12 @@ __global__ void add_kernel(T* y, const T* a, const T* b, int64_t n) {
   }
 }
 
+// Counts: few of them.
+__global__ void add_f64_kernel(double* y, const double* a, const double* b, int64_t n) {
+  const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
+  if (i < n) y[i] = a[i] + b[i];
+}
+
 // blockIdx.y walks over rows, blockIdx.x over pieces of a row.
 template <class T, int N>
 __global__ void swiglu_kernel(T* y, const T* gu, int64_t rows, int64_t width) {
@@ -88,6 +94,8 @@ dim3 row_grid(int64_t rows, int64_t width, int n) {
 
 void CudaOps::do_add(Tensor y, Tensor a, Tensor b) {
   if (y.numel() == 0) return;
+  if (y.dtype == DType::f64)
+    return launch(add_f64_kernel, grid_of(y.numel(), kBlock), kBlock, stream(), y.as<double>(), a.as<double>(), b.as<double>(), y.numel());
   with_type(y.dtype, [&](auto t) {
     using T = decltype(t);
     with_width<kVector<T>>(aligned({y.data, a.data, b.data}), [&](auto n) {
