@@ -24,7 +24,8 @@ struct Monitors {
   double moment1_max = 0;                   // largest absolute value
   double moment2_min = 0, moment2_max = 0;  // of those that are not 0
   std::optional<double> update_error = {};  // share by which updates of sampled elements are not those of AdamW, beyond rounding: 0
-  // Of what FP8 stored, by operand of linear layers: inputs, gradients of outputs, weights. Empty without FP8.
+  // Of what FP8 stored since the step before that told it, by operand of linear layers: inputs, gradients of outputs, weights. Empty
+  // without FP8.
   std::vector<double> fp8_saturated;  // share of values beyond the largest one of the type
   std::vector<double> fp8_lost;       // share of values that are not 0 and became 0
   // Of the step's loss.

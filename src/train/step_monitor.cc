@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "train/fp8_counts.h"
 #include "train/model_parts.h"
 #include "train/row_statistics.h"
 
@@ -92,6 +91,7 @@ StepMonitor::StepMonitor(Executor& executor)
   change_ = io.alloc(DType::f64, {static_cast<int64_t>(executor.params().units().size()), kAdamwChange}, "changes of weights");
   watch_.activation = maxima_.rows(0, layers + 1);
   watch_.lse = maxima_.rows(layers + 1, 2 * layers + 1);
+  fp8_.emplace(executor);
   if (!mesh_.last_stage()) return;
   losses_ = watch_.losses = io.alloc(DType::f64, {sources_, positions_}, "losses by source and position");
   groups_ = watch_.groups = io.alloc(DType::i32, {config_.train.micro_batch}, "sources of rows");
@@ -187,15 +187,15 @@ Monitors StepMonitor::finish(const OptimScalars& s, double lr, int64_t step) {
   Numbers n(parts_, sources_, positions_, maxima_.dim(0));
   add_units(s, n);
   add_passes(n);
-  std::ranges::copy(fp8_counts(executor_), n.sums.begin() + n.fp8());
+  std::ranges::copy(fp8_->take(true), n.sums.begin() + n.fp8());
   if (const auto error = updates_.error(config_.optim, lr, step)) n.largest[Numbers::kUpdateError] = *error;
   combine_over(mesh_, n.sums, n.largest);
   return monitors_of(n);
 }
 
-std::optional<Monitors> StepMonitor::finish_skipped() const {
+std::optional<Monitors> StepMonitor::finish_skipped() {
   if (!executor_.params().precision().fp8) return {};
-  const Fp8Counts own = fp8_counts(executor_);
+  const Fp8Counts own = fp8_->take(false);
   // Inputs and gradients, which come first: no weight was stored.
   std::vector<double> sums(own.begin(), own.begin() + 3 * static_cast<int64_t>(Fp8Role::weight)), none;
   combine_over(mesh_, sums, none);

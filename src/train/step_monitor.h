@@ -1,5 +1,6 @@
 // What a step measures of itself, every monitor.every steps (record/monitors.h). Its buffers come from the io region when it is made, so a
-// measured step takes no more memory than any other; between measured steps nothing is computed or sent.
+// measured step takes no more memory than any other; between measured steps nothing is sent, and nothing computed but sums of what FP8
+// could not hold (train/fp8_counts.h).
 //
 // On the device the layers write largest values and losses by part of the sequence and by source (nn/watch.h), and the update what it
 // changed (AdamwChange), each unit by itself. At the end of the step a rank downloads these few numbers, adds them up by part of the model,
@@ -14,6 +15,7 @@
 #include "model/executor.h"
 #include "optim/adamw.h"
 #include "record/monitors.h"
+#include "train/fp8_counts.h"
 #include "train/repeated_rows.h"
 #include "train/update_sample.h"
 
@@ -28,6 +30,11 @@ class StepMonitor {
 
   bool due(int64_t step) const { return every_ > 0 && step % every_ == 0; }
 
+  // At the end of every step, before it is told: what FP8 could not hold.
+  void count_fp8(bool updated) {
+    if (fp8_) fp8_->add(updated);
+  }
+
   // Of a step that is due, in this order:
   void begin();  // before its micro-batches
   // Rows [first, first + batch.rows) of this rank's rows were read, and will be computed next.
@@ -36,7 +43,7 @@ class StepMonitor {
   // All is updated, with this learning rate. Collective.
   Monitors finish(const OptimScalars& s, double lr, int64_t step);
   // In its place where the step is skipped: what FP8 could not hold, if there is FP8. Collective.
-  std::optional<Monitors> finish_skipped() const;
+  std::optional<Monitors> finish_skipped();
 
   Tensor change() const { return change_; }  // (U, kAdamwChange) f64, what updates write; undefined where nothing is ever measured
 
@@ -58,6 +65,7 @@ class StepMonitor {
   Watch watch_;
   UpdateSample updates_;
   RepeatedRows repeated_;
+  std::optional<Fp8Tally> fp8_;  // where anything is measured
   // Of the step under way.
   std::vector<double> source_rows_;           // by source: rows that were read
   std::vector<std::vector<int32_t>> sample_;  // rows of T + 1 tokens

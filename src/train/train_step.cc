@@ -221,10 +221,12 @@ void TrainStep::apply_update(int64_t step, double lr, StepResult& result) {
   sum_over_ranks(total(kWeightSq), true, config_.parallel.zero1);
   now(FlightAction::read_back);
   read_totals(step, result);
+  monitor_.count_fp8(true);
   if (watched_ > 0) result.monitors = monitor_.finish(scalars_, lr, step);
 }
 
 void TrainStep::leave_update_out(int64_t step, StepResult& result) {
+  monitor_.count_fp8(false);
   if (watched_ > 0) result.monitors = monitor_.finish_skipped();
   if (!only_measures_ && std::isfinite(result.loss) && std::isfinite(result.grad_norm)) executor_.fp8().take_in(step);
 }

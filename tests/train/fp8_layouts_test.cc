@@ -130,7 +130,7 @@ Fp8Counts counts(const Layout& l) {
         if (u.tensors.fp8_seen.defined() && u.map.global(0) == 0) executor.ops().fill(u.tensors.master.rows(0, 1), 1000);
       return executor.fp8().make(Fp8Start::declared);
     }
-    const Fp8Counts own = fp8_counts(executor);
+    const Fp8Counts own = fp8_counts(executor, executor.params().fp8_state().met, {.passes = 1, .updates = 1});
     const std::lock_guard lock(mutex);
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += own[i];
   });

@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "support/precision_rows.h"
 #include "support/real_run.h"
 
 namespace hlat {
@@ -75,26 +76,39 @@ class RecordingBackend final : public Backend, private Device {
 };
 
 struct Ran {
-  std::vector<double> losses;
+  std::vector<double> losses, fp8_saturated;
   std::vector<std::byte> weights;
   bool operator==(const Ran&) const = default;
 };
 
-// Six steps of three micro-batches, of which the third and the sixth measure themselves.
-Ran run_on(const TestDevice& device, Recordings* told = nullptr) {
+// Six steps of three micro-batches, of which the third and the sixth measure themselves. In the second and the sixth the scales of FP8 are
+// too large.
+Ran run_on(const TestDevice& device, PrecisionKind precision = PrecisionKind::fp32, Recordings* told = nullptr) {
   Config config = tiny_config();
+  config.train.precision = precision;
+  fit_fp8(config);
   config.train.global_batch = 6;
   config.monitor.every = 3;
   RealRun run(config, device);
   if (told != nullptr) told->ops = &run.executor().ops();
+  const Fp8State& state = run.executor().params().fp8_state();
   Ran ran;
-  for (int64_t step = 1; step <= 6; ++step) ran.losses.push_back(run.step(step).loss);
+  for (int64_t step = 1; step <= 6; ++step) {
+    for (const ParamId id : state.params()) {
+      if (step != 2 && step != 6) break;
+      run.executor().ops().fill(state.scale(id, Fp8Role::input).rows(0, kFp8Inverse), 1024);
+      run.executor().ops().fill(state.scale(id, Fp8Role::input).rows(kFp8Inverse, kFp8Scale), 0x1p-10);
+    }
+    const StepResult r = run.step(step);
+    ran.losses.push_back(r.loss);
+    if (r.monitors) ran.fp8_saturated.insert(ran.fp8_saturated.end(), r.monitors->fp8_saturated.begin(), r.monitors->fp8_saturated.end());
+  }
   ran.weights = run.weight_bytes();
   return ran;
 }
 
-Ran run_recorded(Recordings& told) {
-  return run_on({"recording", [&] { return std::make_unique<RecordingBackend>(told); }}, &told);
+Ran run_recorded(Recordings& told, PrecisionKind precision = PrecisionKind::fp32) {
+  return run_on({"recording", [&] { return std::make_unique<RecordingBackend>(told); }}, precision, &told);
 }
 
 TEST(RecordedStep, HasTheBitsOfOneThatIsRunOpByOp) {
@@ -109,6 +123,17 @@ TEST(RecordedStep, HasNoOpThatWasNotMetBefore) {
   run_recorded(told);
   EXPECT_EQ(told.made, 4);
   EXPECT_EQ(told.first_met, std::set<std::string_view>{});
+}
+
+// Both recordings count: without measurements that of step 2, which step 3 tells, and with them that of step 6.
+TEST(RecordedStep, CountsWhatFp8CannotHold) {
+  Recordings told;
+  const Ran ran = run_recorded(told, PrecisionKind::fp8);
+  EXPECT_TRUE(ran == run_on(cpu_device("auto", 1), PrecisionKind::fp8));
+  EXPECT_EQ(told.made, 4);
+  ASSERT_EQ(ran.fp8_saturated.size(), size_t{2} * kFp8Roles);
+  EXPECT_GT(ran.fp8_saturated[0], 0.01);
+  EXPECT_GT(ran.fp8_saturated[kFp8Roles], 0.01);
 }
 
 TEST(RecordedStep, IsRunOpByOpWhereMemoryForARecordingIsShort) {
