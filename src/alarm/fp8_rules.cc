@@ -1,4 +1,5 @@
-// The rule about the range of FP8: scales follow the largest values of the steps before, and leave room for them to double.
+// The rule about the range of FP8: scales follow the largest values of the steps before, and leave room for them to double. A measurement
+// covers all steps since the one before, so one step alone, which the next scales mend, is in one measurement.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ Look look_at_fp8_range(const AlarmView& view, AlarmMemory& memory) {
     look.found =
         Finding{.value = shares[i],
                 .limit = limit,
-                .since = std::max<int64_t>(1, view.metrics.step - static_cast<int64_t>(kFp8InARow - 1) * view.config.monitor.every),
+                .since = std::max<int64_t>(1, view.metrics.step - static_cast<int64_t>(kFp8InARow) * view.config.monitor.every + 1),
                 .evidence = fmt::format("{:.3g}% of the {} of linear layers {}", 100 * shares[i], operands[i], words)};
   };
   for (size_t i = 0; i < operands.size(); ++i) {

@@ -200,6 +200,24 @@ TEST(Alarms, StepsThatWereSkippedOrAreNotFiniteTellNothing) {
   EXPECT_TRUE(alarms_of(watched(), 600, 200, change).empty());
 }
 
+// A measurement covers the steps since the one before, and a rollback goes back to before the first of them.
+TEST(Alarms, ValuesBeyondFp8AreTroubleFromTheFirstStepThatIsCovered) {
+  Config config = watched();
+  config.loss.alarms = "fp8_range";
+  const auto saturate = [](StepMetrics& m) { monitored(m, [](Monitors& o) { o.fp8_saturated = {0.01, 0, 0}, o.fp8_lost = {0, 0, 0}; }); };
+  const std::vector<Alarm> found = alarms_of(config, 300, 205, saturate);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].step, 230);
+  EXPECT_EQ(found[0].since, 201);
+  EXPECT_EQ(alarms_of(config, 300, 1, saturate).at(0).since, 1);
+  EXPECT_TRUE(alarms_of(config, 300, 205,
+                        [&](StepMetrics& m) {
+                          if (m.step < 230) saturate(m);
+                        })
+                  .empty())
+      << "two measurements";
+}
+
 TEST(Alarms, TheOnlyBlockOfAModelCanBeDead) {
   Config config = watched();
   config.model.layers = 1;
