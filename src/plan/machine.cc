@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "ops/gpu_facts.h"
 
 namespace hlat {
 
@@ -53,6 +54,11 @@ std::vector<Figure*> figures_of(Machine& m) {
 std::vector<const Figure*> figures_of(const Machine& m) {
   const std::vector<Figure*> all = figures_of(const_cast<Machine&>(m));
   return {all.begin(), all.end()};
+}
+
+bool Machine::multiplies_fp8() const {
+  if (cores > 0) return false;
+  return capability > 0 ? hlat::multiplies_fp8(gpu_of_capability(device, capability)) : peak_fp8.known();
 }
 
 double price_of(const Machine& m, PriceModel model, const std::string& region) {

@@ -145,6 +145,9 @@ struct Machine {
   Figure restart{"faults.restart", Unit::seconds,
                  "the time from when a failure is known to the next step, without the work that is repeated"};
 
+  // Whether the device multiplies FP8: of a GPU its capability tells, of another device whether the file has a peak of FP8; host cores do
+  // not. Where none does, hlat makes bf16 of both operands and multiplies those.
+  bool multiplies_fp8() const;
   double need(const Figure& figure) const { return figure.need(file); }  // UsageError, with the key, where it is empty
   const Figure& peak(DType type) const { return is_fp8(type) ? peak_fp8 : type == DType::bf16 ? peak_bf16 : peak_f32; }
   bool operator==(const Machine&) const = default;

@@ -17,6 +17,19 @@ bool computes(OpKind kind) { return kind == OpKind::matmul || kind == OpKind::at
 
 bool is_fp8_product(const TracedOp& op) { return static_cast<OpKind>(op.kind) == OpKind::matmul && is_fp8(static_cast<DType>(op.dtype)); }
 
+// The two casts that make bf16 of the operands, and the product of those.
+std::array<TracedOp, 3> emulation_of(const TracedOp& op) {
+  const double a = static_cast<double>(op.dims[0] * op.dims[2]), b = static_cast<double>(op.dims[1] * op.dims[2]);
+  const auto cast = [](double elements) {
+    return TracedOp{.kind = static_cast<uint8_t>(OpKind::quantize), .dims = {}, .bytes = 3 * elements};
+  };
+  TracedOp wide = op;
+  wide.dtype = static_cast<uint8_t>(DType::bf16);
+  wide.form &= 7;
+  wide.bytes += a + b;
+  return {cast(a), cast(b), wide};
+}
+
 std::string_view family_of(const TracedOp& op) {
   const auto kind = static_cast<OpKind>(op.kind);
   if (is_fp8_product(op)) return "products of FP8";
@@ -39,6 +52,8 @@ MachineClock::MachineClock(const Machine& machine, const ClockLayout& layout) : 
   for (int axis = 0; axis < kAxes; ++axis)
     places_[static_cast<size_t>(axis)] = place_group(layout.shape, static_cast<Axis>(axis), machine.ranks_per_node, layout.kv_ranks);
   crossing_ = crossing_messages(layout.shape, machine.ranks_per_node);
+  emulates_fp8_ = !machine.multiplies_fp8() && !machine.rates.fp8_share.known() &&
+                  std::ranges::none_of(machine.rates.matmul, [](const MatmulRow& r) { return is_fp8(r.type); });
   if (machine.cores == 0) return;
   const int local = machine.ranks_per_node == 0 ? layout.shape.ranks() : std::min(machine.ranks_per_node, layout.shape.ranks());
   hosts_ = (layout.shape.ranks() + local - 1) / local;
@@ -92,7 +107,14 @@ MachineClock::Priced MachineClock::price(const TracedOp& op) const {
   return {seconds / speed(kind), found->basis};
 }
 
-double MachineClock::op(const TracedOp& op) const { return price(op).seconds; }
+bool MachineClock::emulated(const TracedOp& op) const { return emulates_fp8_ && is_fp8_product(op); }
+
+double MachineClock::op(const TracedOp& op) const {
+  if (!emulated(op)) return price(op).seconds;
+  double seconds = 0;
+  for (const TracedOp& part : emulation_of(op)) seconds += price(part).seconds;
+  return seconds;
+}
 
 double MachineClock::call(const TracedCall& call) const {
   const auto kind = static_cast<CommKind>(call.kind);
@@ -129,16 +151,24 @@ std::string MachineClock::threads_text() const {
 std::vector<std::string> MachineClock::estimates(const std::vector<const StepTrace*>& traces) const {
   std::map<std::pair<std::string_view, int>, double> seconds;  // by family and basis; -1: shares
   std::map<std::string_view, const Figure*> shared;            // by family
-  double total = 0;
+  double total = 0, emulation = 0;
   bool calls = false, crosses = false;
+  const auto add = [&](const TracedOp& o) {
+    const Priced p = price(o);
+    if (!p.basis) shared[family_of(o)] = &share_of(o);
+    seconds[{family_of(o), p.basis ? static_cast<int>(*p.basis) : -1}] += p.seconds;
+    total += p.seconds;
+  };
   for (const StepTrace* t : traces) {
     for (const TraceEntry& e : t->entries()) {
       if (e.kind != TraceKind::op) continue;
       const TracedOp& o = t->ops()[e.index];
-      const Priced p = price(o);
-      if (!p.basis) shared[family_of(o)] = &share_of(o);
-      seconds[{family_of(o), p.basis ? static_cast<int>(*p.basis) : -1}] += p.seconds;
-      total += p.seconds;
+      if (!emulated(o)) {
+        add(o);
+        continue;
+      }
+      emulation += op(o);
+      for (const TracedOp& part : emulation_of(o)) add(part);
     }
     calls = calls || !t->calls().empty();
     for (const TracedCall& c : t->calls()) crosses = crosses || places_[c.group].nodes > 1;
@@ -158,6 +188,10 @@ std::vector<std::string> MachineClock::estimates(const std::vector<const StepTra
     lines.push_back(
         fmt::format("{}, {:.1f} % of the time of ops: {} = {} ({}, {})", family, percent(s), f.key, *f.value, f.source, f.date));
   }
+  if (emulation > 0)
+    lines.push_back(fmt::format(
+        "products of FP8, {:.1f} % of the time of ops: emulated, operands become bf16 and are multiplied as such; MFU is against {}",
+        percent(emulation), machine_.peak_bf16.key));
   const auto nothing = [&](const Figure& f, bool used) {
     if (used && !f.known()) lines.push_back(fmt::format("{} is empty and counts as nothing: {}", f.key, f.meaning));
   };

@@ -2,6 +2,7 @@
 //
 //   op           work / rate, the rate from the machine's measured rows (rate_table.h); without rows the larger of FLOPs over a share of
 //                peak and bytes over a share of bandwidth. Never faster than the peak, never shorter than a launch.
+//   products     of FP8 where they are emulated, without rates of their own: a product of bf16, and before it a cast of each operand.
 //   collectives  of devices: rings or trees with a latency per step; ranks of several nodes share their network (group_place.h). On host
 //                cores they are hlat's own (comm/comm_messages.cc): everybody sends to everybody, and sums in rank order.
 //   messages     latency and bandwidth of the link; those that leave a node share its network.
@@ -62,6 +63,7 @@ class MachineClock : public StepClock {
     std::optional<RateBasis> basis = {};  // nullopt: from shares
   };
   Priced price(const TracedOp& op) const;
+  bool emulated(const TracedOp& op) const;
   double from_shares(const TracedOp& op) const;
   const Figure& share_of(const TracedOp& op) const;
   // Of a rank against the one that was measured: more or fewer threads.
@@ -76,6 +78,7 @@ class MachineClock : public StepClock {
   const ClockLayout layout_;
   int threads_ = 1;
   Speeds speeds_;
+  bool emulates_fp8_ = false;
   std::array<GroupPlace, kAxes> places_;
   int hosts_ = 1;     // of cores that ranks share
   int crossing_ = 0;  // messages that leave a node at a time

@@ -54,7 +54,7 @@ std::unique_ptr<StepClock> MachinePlan::clock(const Config& config) const {
 // Ranks that share the cores of hosts have their peak together.
 std::optional<double> MachinePlan::peak_flops(const Config& config) const {
   const Precision precision = precision_of(config);
-  const Figure& peak = precision.fp8 && machine_.peak_fp8.known() ? machine_.peak_fp8 : machine_.peak(precision.compute);
+  const Figure& peak = precision.fp8 && machine_.multiplies_fp8() ? machine_.peak_fp8 : machine_.peak(precision.compute);
   if (!peak.known() || machine_.cores == 0) return peak.value;
   const int64_t ranks = config.parallel.ranks(), hosts = nodes_of(ranks);
   return *peak.value * static_cast<double>(machine_.cores * hosts) / static_cast<double>(machine_.threads * std::max<int64_t>(ranks, 1));

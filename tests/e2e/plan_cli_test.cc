@@ -45,6 +45,18 @@ TEST(PlanCli, AGpuIsPlannedWithItsScratch) {
   }
 }
 
+TEST(PlanCli, Fp8IsPlannedWhereItIsEmulated) {
+  const Words fp8{"--machine", "p4d", "train.precision=fp8", "parallel.tp=8", "parallel.dp=1", "train.global_batch=16"};
+  const RunResult r = planned(fp8);
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_NE(r.out.find("products of FP8"), std::string::npos) << r.out;
+  Words search = fp8;
+  search[4] = "parallel.dp=auto";
+  search.insert(search.end(), {"--search", "--ranks", "8"});
+  const RunResult found = planned(search);
+  EXPECT_EQ(found.exit_code, 0) << found.err;
+}
+
 TEST(PlanCli, TheWinnerOfASearchIsAConfig) {
   const TempDir dir;
   const RunResult r = planned({"--machine", "trn1.32xlarge", "--search", "--ranks", "16", "train.global_batch=16", "parallel.dp=auto",

@@ -125,9 +125,10 @@ TEST(MachineClock, WithoutRowsSharesHoldAndAreAskedFor) {
   EXPECT_DOUBLE_EQ(clock.op(product(1, 8192, 8192)), product(1, 8192, 8192).bytes / 4e12);  // bound by the weights' bytes
 }
 
-// A share of products in bf16 says nothing of FP8.
+// A share of products in bf16 says nothing of tensor cores that multiply FP8.
 TEST(MachineClock, ProductsOfFp8HaveRatesOfTheirOwn) {
   Machine m = measured_machine();
+  m.capability = 90;
   m.rates.matmul_share.set(0.5, "fitted to a test", "now");
   TracedOp o = product(4096, 4096, 4096);
   o.dtype = static_cast<uint8_t>(DType::f8e4m3);
@@ -158,6 +159,66 @@ TEST(MachineClock, ProductsOfFp8HaveRatesOfTheirOwn) {
   EXPECT_DOUBLE_EQ(clock.op(o), o.flops / 800e12);
   o.form = 2 | 8;
   EXPECT_DOUBLE_EQ(clock.op(o), o.flops / 1200e12);
+}
+
+// Where the hardware has no products of FP8 hlat widens both operands to bf16, so the rates of bf16 tell the time.
+TEST(MachineClock, ProductsOfFp8AreThoseOfBf16WhereTheyAreEmulated) {
+  Machine gpu = measured_machine();
+  gpu.capability = 80;
+  gpu.rates.memory_ops = {{OpKind::quantize, DType::bf16, 1e6, 2e12}};
+  Machine host = gpu, other = gpu;
+  host.capability = 0, host.cores = 4, host.ranks_per_node = 0;
+  other.capability = 0;  // its file has no peak.fp8
+  const int64_t rows = 3000, columns = 1008, sum = 5008;
+  for (const DType type : {DType::f8e4m3, DType::f8e5m2})
+    for (const uint8_t form : {uint8_t{2}, uint8_t{2 | 4}, uint8_t{2 | 8}}) {
+      TracedOp o = product(rows, columns, sum, DType::bf16, form);
+      const TracedOp wide = product(rows, columns, sum, DType::bf16, static_cast<uint8_t>(form & 7));
+      o.dtype = static_cast<uint8_t>(type);
+      o.bytes = wide.bytes - static_cast<double>((rows + columns) * sum);  // a byte less for each element of the operands
+      for (const Machine& m : {gpu, host, other}) {
+        const MachineClock clock(m, {});
+        const double widened = clock.op(plain(OpKind::quantize, 3.0 * rows * sum)) + clock.op(plain(OpKind::quantize, 3.0 * columns * sum));
+        EXPECT_DOUBLE_EQ(clock.op(o), clock.op(wide) + widened) << name_of(type) << " " << int{form};
+      }
+    }
+  // A row of FP8 that was measured there holds as it is.
+  TracedOp o = product(4096, 4096, 4096);
+  o.dtype = static_cast<uint8_t>(DType::f8e4m3);
+  gpu.rates.matmul.push_back({DType::f8e4m3, DType::bf16, 2, 4096, 4096, 4096, 150e12});
+  EXPECT_DOUBLE_EQ(MachineClock(gpu, {}).op(o), o.flops / 150e12);
+}
+
+TEST(MachineClock, EmulatedFp8AsksForWhatBf16Needs) {
+  Machine m = measured_machine();
+  m.rates = {};
+  const MachineClock clock(m, {});
+  TracedOp o = product(4096, 4096, 4096);
+  o.dtype = static_cast<uint8_t>(DType::f8e4m3);
+  const auto asked = [&] {
+    try {
+      clock.op(o);
+    } catch (const UsageError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(asked().find("m.yaml: rates.bandwidth_share is empty"), std::string::npos) << asked();
+  m.rates.bandwidth_share.set(0.5, "fitted to a test", "now");
+  EXPECT_NE(asked().find("m.yaml: rates.matmul_share is empty"), std::string::npos) << asked();
+  m.rates.matmul_share.set(0.5, "fitted to a test", "now");
+  EXPECT_EQ(asked(), "");
+  StepTrace trace;
+  trace.op(o);
+  const std::vector<std::string> lines = clock.estimates({&trace});
+  const double widened = 2 * 3 * 4096.0 * 4096 / 2e12, percent = 100 * widened / clock.op(o);
+  EXPECT_EQ(lines.at(0),
+            fmt::format("other ops, {:.1f} % of the time of ops: rates.bandwidth_share = 0.5 (fitted to a test, now)", percent));
+  EXPECT_EQ(lines.at(1),
+            fmt::format("products, {:.1f} % of the time of ops: rates.matmul_share = 0.5 (fitted to a test, now)", 100 - percent));
+  EXPECT_EQ(lines.at(2),
+            "products of FP8, 100.0 % of the time of ops: emulated, operands become bf16 and are multiplied as such; MFU is against "
+            "peak.bf16");
 }
 
 TEST(GroupPlace, FollowsRankOrder) {

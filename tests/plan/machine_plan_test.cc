@@ -61,6 +61,35 @@ TEST(MachinePlan, LibrariesThatLeaveNoMemoryAreTold) {
   }
 }
 
+// A run multiplies FP8 where the machine does; elsewhere it is bf16 that bounds it.
+TEST(MachinePlan, ThePeakOfAnFp8RunIsThatOfWhatIsMultiplied) {
+  Machine m = two_cores();
+  m.cores = 0;
+  m.ranks_per_node = 2;
+  m.peak_bf16.set(2e11, "test", "2026-11");
+  Config fp8 = small_step(1, 1, 2, 8), mixed = fp8;
+  fp8.train.precision = PrecisionKind::fp8;
+  mixed.train.precision = PrecisionKind::mixed;
+  for (const int capability : {0, 80}) {
+    m.capability = capability;
+    const MachinePlan plan(m);
+    EXPECT_EQ(plan.peak_flops(fp8), 2e11);
+    const TimedPlan a = plan.time(fp8), b = plan.time(mixed);
+    EXPECT_GT(a.time.seconds, b.time.seconds) << "casts, and no faster product";
+    EXPECT_LT(a.mfu(*plan.peak_flops(fp8)), b.mfu(*plan.peak_flops(mixed)));
+  }
+  m.peak_fp8.set(4e11, "test", "2026-11");
+  EXPECT_EQ(MachinePlan(m).peak_flops(fp8), 2e11) << "sm_80 has none, whatever the file says";
+  m.capability = 89;
+  EXPECT_EQ(MachinePlan(m).peak_flops(fp8), 4e11);
+  m.capability = 0;
+  EXPECT_EQ(MachinePlan(m).peak_flops(fp8), 4e11);
+  m.cores = 2, m.threads = 1;
+  EXPECT_EQ(MachinePlan(m).peak_flops(fp8), 2e11) << "measured products of FP8 on a CPU are emulated";
+  m.cores = 0, m.capability = 90, m.peak_fp8.value.reset();
+  EXPECT_EQ(MachinePlan(m).peak_flops(fp8), std::nullopt) << "a share of bf16's peak would be above 1";
+}
+
 TEST(MachinePlan, AnAutomaticMicroBatchIsChosenBeforeALayoutIsScored) {
   Machine m = two_cores();
   m.ranks_per_node = 2;
