@@ -3,15 +3,45 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/fp8.h"
-#include "base/part.h"
 #include "config/linear_shapes.h"
 #include "config/precision_row.h"
 
 namespace hlat {
 
 namespace {
+
+std::string cut_words(const ModelConfig& m, LinearPlace place, int rank, int tp) {
+  const LinearShape whole = linear_shapes(m)[static_cast<size_t>(place)], shard = linear_shard(m, place, rank, tp);
+  const auto words = [&](int64_t part, int64_t all, std::string_view of) {
+    return fmt::format("tp rank {} has {} of the {} columns of {}; FP8 products need a multiple of {}", rank, part, all, of, kFp8Grain);
+  };
+  switch (place) {
+    case LinearPlace::qkv: return words(shard.outputs, whole.outputs, "queries, keys and values");
+    case LinearPlace::output:
+      return words(shard.inputs, whole.inputs, fmt::format("all heads ({} of {})", shard.inputs / m.head_dim(), m.heads));
+    case LinearPlace::gate_up: return words(shard.outputs, whole.outputs, "gate and up together (model.ffn)");
+    case LinearPlace::down: return words(shard.inputs, whole.inputs, "model.ffn");
+  }
+  return {};
+}
+
+// At most one of attention and one of the MLP: the second layer of each has fewer columns, and is more often the one that is cut.
+std::vector<Violation> fp8_cuts(const ModelConfig& m, int tp) {
+  std::vector<Violation> found;
+  const auto look = [&](LinearPlace place, std::vector<std::string> keys) {
+    const std::optional<int> rank = fp8_cut(m, place, tp);
+    if (rank) found.push_back({std::move(keys), cut_words(m, place, *rank, tp)});
+    return rank.has_value();
+  };
+  if (!look(LinearPlace::down, {"parallel.tp", "model.ffn", "train.precision"}))
+    look(LinearPlace::gate_up, {"parallel.tp", "model.ffn", "train.precision"});
+  if (!look(LinearPlace::output, {"parallel.tp", "model.heads", "train.precision"}))
+    look(LinearPlace::qkv, {"parallel.tp", "model.heads", "model.kv_heads", "train.precision"});
+  return found;
+}
 
 // Which products are FP8 is decided by the whole model's dimensions, the same in every layout: a layout that would cut them is refused.
 std::vector<Violation> fp8_shape_violations(const Config& config) {
@@ -34,22 +64,8 @@ std::vector<Violation> fp8_shape_violations(const Config& config) {
                                  rows, tokens, kFp8Grain)});
   if (!m.coalesced)
     found.push_back({{"model.coalesced", "train.precision"}, "must be true with FP8 products: separate projections have none"});
-  if (tp <= 1 || m.hidden % kFp8Grain != 0) return found;
-  // Of an ffn that is an odd multiple of 8 only gate and up are FP8, which together have twice the columns.
-  const bool down = m.ffn % kFp8Grain == 0;
-  const int64_t grain = down ? kFp8Grain : kFp8Grain / 2;
-  for (int rank = 0; m.ffn % grain == 0 && rank < tp; ++rank) {
-    const int64_t share = part_of(m.ffn, rank, static_cast<int>(tp)).count, times = down ? 1 : 2;
-    if (share % grain == 0) continue;
-    found.push_back({{"parallel.tp", "model.ffn", "train.precision"},
-                     fmt::format("tp rank {} has {} of the {} columns of {}; FP8 products need a multiple of {}", rank, times * share,
-                                 times * m.ffn, down ? "model.ffn" : "gate and up together (model.ffn)", kFp8Grain)});
-    break;
-  }
-  if (m.heads * m.head_dim() % kFp8Grain == 0 && m.head_dim() % kFp8Grain != 0)
-    found.push_back({{"parallel.tp", "model.heads", "train.precision"},
-                     fmt::format("heads of {} columns cannot be split over tp with FP8 products, which need a multiple of {}", m.head_dim(),
-                                 kFp8Grain)});
+  if (tp <= 1 || tp > std::min(m.heads, m.ffn) || m.heads % m.kv() != 0) return found;
+  for (Violation& v : fp8_cuts(m, static_cast<int>(tp))) found.push_back(std::move(v));
   return found;
 }
 

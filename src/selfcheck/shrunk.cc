@@ -92,8 +92,15 @@ int64_t shrunk_head(const Config& c, const ModelConfig& m, int64_t head_dim, boo
   return least_head(head_dim, m.heads, fp8);
 }
 
-// Heads of a size that 16 does not divide: it takes several until their columns are a multiple of 16 as those of the given model are. Their
-// layers are FP8 on one tp rank only, where any number of heads will do.
+// Whether a tensor-parallel rank has a shard that FP8 products cannot take.
+bool cuts_fp8(const Config& c) {
+  if (!precision_of(c).fp8) return false;
+  return std::ranges::any_of(std::array{LinearPlace::qkv, LinearPlace::output, LinearPlace::gate_up, LinearPlace::down},
+                             [&](LinearPlace p) { return fp8_cut(c.model, p, static_cast<int>(c.parallel.tp)).has_value(); });
+}
+
+// Heads of a size that 16 does not divide: it takes several until their columns are a multiple of 16 as those of the given model are, on
+// every tp rank.
 void shrink_heads(Config& c, bool gpu) {
   const ModelConfig given = c.model;
   const std::array<bool, 4> fp8 = fp8_layers(c);
@@ -103,7 +110,7 @@ void shrink_heads(Config& c, bool gpu) {
   set_heads(fewer, given, kv, given.head_dim());
   const int64_t head_dim = shrunk_head(c, fewer, given.head_dim(), gpu);
   set_heads(c.model, given, kv, head_dim);
-  while (tp == 1 && kv < given.kv() && fp8_layers(c) != fp8) set_heads(c.model, given, ++kv, head_dim);
+  while (kv < given.kv() && (fp8_layers(c) != fp8 || cuts_fp8(c))) set_heads(c.model, given, kv += tp, head_dim);
 }
 
 void shrink_batch(Config& c, bool gpu) {

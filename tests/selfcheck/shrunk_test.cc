@@ -79,7 +79,10 @@ TEST(Shrunk, KeepsTheShapesOfFp8) {
                        {1, 32, 1, 100, 8640, 2048, 1},
                        {1, 40, 5, 100, 8648, 2048, 1},
                        {1, 32, 16, 98, 8640, 2048, 1},
-                       {1, 16, 8, 72, 3072, 2048, 1}}) {
+                       {1, 16, 8, 72, 3072, 2048, 1},
+                       {2, 32, 16, 72, 3072, 2048, 1},
+                       {2, 32, 32, 100, 8640, 2048, 1},
+                       {3, 48, 24, 40, 4608, 2048, 1}}) {
     Config c = large(r.tp, 1, 1);
     c.train.precision = PrecisionKind::fp8;
     c.model.heads = r.heads, c.model.kv_heads = r.kv, c.model.hidden = r.heads * r.head, c.model.ffn = r.ffn;

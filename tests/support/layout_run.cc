@@ -41,6 +41,7 @@ Config Layout::config() const {
   c.train.precision = precision;
   c.precision = choices;
   fit_fp8(c);
+  c.model.heads = heads;
   c.model.coalesced = coalesced;
   // Without a master a weight moves by whole steps of bf16: those of the norms, which start at one, are 0.004 and 0.008.
   if (!precision_of(c).master && precision != PrecisionKind::fp32) c.optim.lr = 8e-3;
@@ -65,6 +66,7 @@ std::string Layout::name() const {
   if (std::string_view(recompute) != "none") s += fmt::format("_{}", std::string_view(recompute).substr(0, 5));
   if (kv != 2) s += fmt::format("_kv{}", kv);
   if (ffn != 84) s += fmt::format("_ffn{}", ffn);
+  if (heads != 8) s += fmt::format("_heads{}", heads);
   if (layers != 4) s += fmt::format("_layers{}", layers);
   if (micro != 1) s += fmt::format("_micro{}", micro);
   if (vocab != 101) s += fmt::format("_vocab{}", vocab);

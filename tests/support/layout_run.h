@@ -38,6 +38,7 @@ struct Layout {
   int64_t bucket_mb = 1;
   PrecisionConfig choices = {};
   bool coalesced = true;
+  int64_t heads = 8;
 
   Config config() const;
   std::string name() const;  // what differs from one rank, fit for a test's name

@@ -76,9 +76,11 @@ TEST(Fp8Layouts, TensorParallelRanksHaveTheHistoryOfOneRankButForRounding) {
   double most = 0;
   for (const Layout& l : {Layout{.tp = 2, .kv = 8}, Layout{.tp = 2}, Layout{.tp = 4, .kv = 1}, Layout{.tp = 4}, Layout{.tp = 4, .kv = 8},
                           Layout{.tp = 4, .sp = true, .kv = 1}, Layout{.tp = 4, .sp = true}, Layout{.tp = 3, .kv = 1, .ffn = 144},
-                          Layout{.tp = 3, .sp = true, .kv = 1, .ffn = 144}, Layout{.tp = 8, .kv = 2},
+                          Layout{.tp = 3, .sp = true, .kv = 1, .ffn = 144}, Layout{.tp = 8, .kv = 2}, Layout{.tp = 2, .heads = 16},
+                          Layout{.tp = 3, .sp = true, .ffn = 144, .heads = 16},
                           Layout{.tp = 4, .pp = 2, .dp = 2, .sp = true, .zero1 = true, .kv = 1}, wide}) {
-    const Histories one = after_first_step(fp8_config({.kv = l.kv, .ffn = l.ffn})), many = after_first_step(fp8_config(l));
+    const Histories one = after_first_step(fp8_config({.kv = l.kv, .ffn = l.ffn, .heads = l.heads})),
+                    many = after_first_step(fp8_config(l));
     ASSERT_EQ(many.size(), one.size());
     double layout_most = 0;
     for (const auto& [name, values] : one) {

@@ -203,6 +203,9 @@ std::vector<Layout> table() {
       t.push_back(l);
       t.back().precision = p;
     }
+  add(fp8, {.tp = 2, .sp = true, .heads = 16}, {});  // of 8 columns, 64 on a rank
+  add(fp8, {.tp = 4, .dp = 2, .zero1 = true, .heads = 16}, {});
+  add(fp8, {.tp = 4, .pp = 2, .kv = 1, .heads = 16}, {});
   add(fp8, {.tp = 2, .dp = 2, .sp = true, .recompute = "selective"}, {{&P::fp8_grads, "e4m3"}});
   add(fp8, {.tp = 2, .dp = 2, .sp = true, .zero1 = true}, {{&P::weight_grads, "bf16"}});
   add(fp8, {.tp = 2, .pp = 2, .recompute = "full"}, {{&P::tp_sums, "f32"}});
