@@ -150,7 +150,7 @@ SelfCheckReport run_self_checks(const Config& given, const SelfCheckPlace& place
   checks.add("init", [&] { return check_init(run, model); });
   if (model.faults() != nullptr) model.faults()->at_step(1);  // what is wrong from the first step on is wrong now
   checks.add("rope", [&] { return check_rope(run, model); });
-  checks.add("leak", [&] { return check_leak(model); });
+  checks.add("leak", [&] { return check_leak(run, model); });
   check_steps(run, model, checks);
   checks.add("data", [&] { return check_data(run, model); });
   place.world.barrier();

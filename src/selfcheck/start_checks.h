@@ -19,6 +19,6 @@ LossRange first_losses(const Config& config);
 ModelVerdict check_init(const SelfCheckRun& run, CheckModel& model);
 ModelVerdict check_first_loss(const SelfCheckRun& run, double loss);
 ModelVerdict check_rope(const SelfCheckRun& run, CheckModel& model);
-ModelVerdict check_leak(CheckModel& model);
+ModelVerdict check_leak(const SelfCheckRun& run, CheckModel& model);
 
 }  // namespace hlat

@@ -137,11 +137,12 @@ TEST(CheckParts, ALeakAcrossTilesOfAttentionIsTold) {
   SelfComm world;
   CheckModel model(config, backend, world, 1, false);
   model.start();
-  EXPECT_EQ(check_leak(model).state, CheckState::ok);
+  const SelfCheckRun run{.given = config, .config = config, .backend = backend, .world = world, .on_host = {0}};
+  EXPECT_EQ(check_leak(run, model).state, CheckState::ok);
   for (const bool of_first : {false, true}) {
     const LeakOfTiles leak(model.device(), of_first);
     model.executor().plant(&leak);
-    expect_failed(check_leak(model), {of_first ? "positions 0 to 63 changes" : "positions 0 to 105 changes"});
+    expect_failed(check_leak(run, model), {of_first ? "positions 0 to 63 changes" : "positions 0 to 105 changes"});
   }
 }
 
@@ -165,6 +166,21 @@ TEST(CheckParts, ACopyOfASharedWeightThatIsApartIsTold) {
   EXPECT_EQ(shared({.tp = 2, .pp = 2, .tied = true}, 9, "").state, CheckState::ok);
   expect_failed(shared({.pp = 2, .tied = true}, 1, "embedding"), {"the weight embedding differs along ends between rank 0"});
   expect_failed(shared({.tp = 2}, 1, "layers.0.norm1"), {"the weight layers.0.norm1 differs along tp"});
+}
+
+// Rows of the embedding that are all the same: whatever a position reads, it sees the same.
+TEST(CheckParts, ATokenThatItsOwnPositionDoesNotSeeIsTold) {
+  PrecisionConfig rounded;
+  rounded.loss = "bf16";
+  for (const Layout& layout :
+       {Layout{}, Layout{.precision = PrecisionKind::bf16_sr, .choices = rounded}, Layout{.tp = 2, .pp = 2, .dp = 2}})
+    expect_failed(on_ranks_of(layout,
+                              [](const SelfCheckRun& run, CheckModel& model) {
+                                const Tensor table = weight_of(model, "embedding");
+                                if (table.defined()) model.device().upload(table, std::vector<std::byte>(table.bytes()).data());
+                                return check_leak(run, model);
+                              }),
+                  {"the loss of position 0 does not change with its own token"});
 }
 
 TEST(CheckParts, ASharedWeightThatStandsStillIsTold) {

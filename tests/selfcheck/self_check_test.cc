@@ -144,6 +144,19 @@ TEST(SelfCheck, AShrunkCopyOfALargeModelIsWell) {
   }
 }
 
+// A loss in bf16 often has the same value with another token.
+TEST(SelfCheck, ALossOfFewValuesIsNoLostToken) {
+  for (const double init_std : {0.002, 0.02})
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      Config c = Layout{.layers = 1, .precision = PrecisionKind::bf16_sr}.config();
+      c.precision.loss = "bf16";
+      c.model.init_std = init_std;
+      c.run.seed = seed;
+      const SelfCheckReport report = check_model_of(c, {"leak"});
+      EXPECT_TRUE(report.well()) << "init_std " << init_std << ", seed " << seed << "\n" << report.text();
+    }
+}
+
 struct PlantedBug {
   const char* fault;
   Layout layout;
