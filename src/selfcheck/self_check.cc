@@ -120,7 +120,7 @@ void check_steps(const SelfCheckRun& run, CheckModel& model, Checks& checks) {
       for (int64_t step = 2; step <= kSteps; ++step) model.step(step);
     });
   add("replicas", [&] { return check_replicas(run, model, kSteps); });
-  add("shared", [&] { return check_shared(run, model, first.start_bits, one.tied_words); });
+  add("shared", [&] { return check_shared(run, model, first, one.tied_words); });
   add("resume", [&] { return check_resume(run, model, kSteps); });
   add("recompute", [&] { return check_recompute(run, first); });
 }

@@ -11,29 +11,61 @@ namespace hlat {
 
 namespace {
 
+// The distance between neighbours of a type, at the larger of two values.
+double resolution(DType type, double a, double b) {
+  constexpr int kBf16Bits = 7, kF32Bits = 23;
+  const double size = std::max(std::abs(a), std::abs(b));
+  return size == 0 ? 0 : std::ldexp(1.0, std::ilogb(size) - (type == DType::bf16 ? kBf16Bits : kF32Bits));
+}
+
+DType updated_type(const Precision& p) { return p.master ? DType::f32 : p.weight; }
+
+// What AdamW adds to the elements of one part in the first step.
+std::vector<double> right_updates(const OptimConfig& optim, double lr, const FirstStep& first, size_t part) {
+  const LocalPart &before = first.before[part], &gradient = first.gradients[part];
+  const double scale = optim.clip > 0 ? std::min(1.0, optim.clip / (first.result.grad_norm + 1e-6)) : 1.0;
+  const double decay = before.decays ? optim.weight_decay : 0;
+  std::vector<double> updates(before.values.size());
+  for (size_t i = 0; i < updates.size(); ++i) {
+    const double g = scale * gradient.values[i];
+    updates[i] = -lr * (g / (std::abs(g) + optim.eps) + decay * before.values[i]);
+  }
+  return updates;
+}
+
 // Updates against those that AdamW makes: sums over elements.
 struct UpdateSums {
-  double error_sq = 0, right_sq = 0, product = 0;
-  void add(const UpdateSums& o) { error_sq += o.error_sq, right_sq += o.right_sq, product += o.product; }
-  double distance() const { return std::sqrt(error_sq / right_sq); }
+  double error_sq = 0, right_sq = 0, product = 0, rounding_sq = 0;
+  void add(const UpdateSums& o) { error_sq += o.error_sq, right_sq += o.right_sq, product += o.product, rounding_sq += o.rounding_sq; }
+  // Relative, less what the resolution of the stored type allows; negative where that is more.
+  double distance() const { return (std::sqrt(error_sq) - std::sqrt(rounding_sq)) / std::sqrt(right_sq); }
 };
 
-UpdateSums update_sums(const OptimConfig& optim, double lr, double grad_norm, const FirstStep& first, size_t part) {
-  const LocalPart &before = first.before[part], &after = first.after[part], &gradient = first.gradients[part];
-  const double scale = optim.clip > 0 ? std::min(1.0, optim.clip / (grad_norm + 1e-6)) : 1.0;
-  const double decay = before.decays ? optim.weight_decay : 0;
+UpdateSums update_sums(const FirstStep& first, size_t part, const std::vector<double>& updates, DType type) {
   UpdateSums sums;
-  for (size_t i = 0; i < before.values.size(); ++i) {
-    const double g = scale * gradient.values[i];
-    const double right = -lr * (g / (std::abs(g) + optim.eps) + decay * before.values[i]);
-    const double moved = static_cast<double>(after.values[i]) - before.values[i];
-    sums.add({.error_sq = (moved - right) * (moved - right), .right_sq = right * right, .product = moved * right});
+  for (size_t i = 0; i < updates.size(); ++i) {
+    const double before = first.before[part].values[i], right = updates[i], moved = first.after[part].values[i] - before;
+    const double step = resolution(type, before, before + right);
+    sums.add(
+        {.error_sq = (moved - right) * (moved - right), .right_sq = right * right, .product = moved * right, .rounding_sq = step * step});
   }
   return sums;
 }
 
-// Of a weight in bf16 without a master: it moves by whole steps of its type, and norms, near one, by few of them.
-constexpr double kUpdateNoise = 0.02, kCoarseUpdateNoise = 0.3;
+constexpr double kUpdateNoise = 0.02;
+
+// Whether a part has stood still in the first step although an element was to move by more than its resolution: what the optimizer updates,
+// or the weight that is a copy of it. A step of one resolution moves a value however it is rounded.
+bool stands_still(const Precision& precision, const FirstStep& first, size_t part, ParamId id, const std::vector<double>& updates) {
+  const LocalPart &before = first.before[part], &after = first.after[part];
+  const auto due = [&](DType type) {
+    for (size_t i = 0; i < updates.size(); ++i)
+      if (std::abs(updates[i]) > resolution(type, before.values[i], before.values[i] + updates[i])) return true;
+    return false;
+  };
+  const bool copied = first.start_bits[static_cast<size_t>(id)] == first.end_bits[static_cast<size_t>(id)];
+  return (before.values == after.values && due(updated_type(precision))) || (copied && due(precision.weight));
+}
 
 // Groups of ranks along an axis in which hashes differ.
 std::vector<std::string> unequal(const SelfCheckRun& run, CheckModel& model, Axis axis, const std::string& what, uint64_t hash) {
@@ -66,37 +98,37 @@ FirstStep take_first_step(CheckModel& model) {
   first.gradients = parts(gradient_tensor);
   first.after = parts(updated_tensor);
   first.gradient_bits = gradient_hashes(model.params(), model.device());
+  first.end_bits = state_hashes(model.params(), model.device());
   return first;
 }
 
 ModelVerdict check_updates(const SelfCheckRun& run, CheckModel& model, const FirstStep& first) {
-  const bool coarse = model.params().precision().weight == DType::bf16 && !model.params().precision().master;
+  const DType type = updated_type(model.params().precision());
   nlohmann::json own = nlohmann::json::array();
   for (size_t i = 0; i < first.before.size(); ++i) {
     const std::string& tensor = first.before[i].tensor;
-    if (coarse && tensor.find(".norm") != std::string::npos) continue;
-    const UpdateSums s = update_sums(run.config.optim, model.lr(), first.result.grad_norm, first, i);
-    if (s.right_sq > 0) own.push_back({tensor, s.error_sq, s.right_sq, s.product});
+    const UpdateSums s = update_sums(first, i, right_updates(run.config.optim, model.lr(), first, i), type);
+    if (s.right_sq > 0) own.push_back({tensor, s.error_sq, s.right_sq, s.product, s.rounding_sq});
   }
   std::map<std::string, UpdateSums> tensors;
   UpdateSums all;
   for (const auto& of_rank : gather_json(run.world, own))
     for (const auto& j : of_rank) {
-      const UpdateSums s{.error_sq = j[1], .right_sq = j[2], .product = j[3]};
+      const UpdateSums s{.error_sq = j[1], .right_sq = j[2], .product = j[3], .rounding_sq = j[4]};
       tensors[j[0].get<std::string>()].add(s);
       all.add(s);
     }
-  const double limit = coarse ? kCoarseUpdateNoise : kUpdateNoise;
   std::vector<std::string> wrong;
   double worst = 0;
   for (const auto& [name, s] : tensors) {
     worst = std::max(worst, s.distance());
-    if (!(s.distance() <= limit)) wrong.push_back(fmt::format("{} ({:.3f} times)", name, s.product / s.right_sq));
+    if (!(s.distance() <= kUpdateNoise)) wrong.push_back(fmt::format("{} ({:.3f} times)", name, s.product / s.right_sq));
   }
   const double factor = all.product / all.right_sq;
   if (wrong.empty())
     return ModelVerdict::ok(fmt::format(
-        "{:.4f} times what AdamW with bias correction makes; no tensor is off by more than {:.2g} (limit {:.2g})", factor, worst, limit));
+        "{:.4f} times what AdamW with bias correction makes; no tensor is off by more than {:.2g} and the resolution of {} (limit {:.2g})",
+        factor, worst, name_of(type), kUpdateNoise));
   return ModelVerdict::failed(
       fmt::format("the first update is {:.3f} times what AdamW with bias correction makes: {}", factor, some_of(wrong, 3)));
 }
@@ -120,8 +152,7 @@ ModelVerdict check_replicas(const SelfCheckRun& run, CheckModel& model, int64_t 
   return ModelVerdict::ok(fmt::format("{} replicas have the same bits after {} steps", run.config.parallel.dp, steps));
 }
 
-ModelVerdict check_shared(const SelfCheckRun& run, CheckModel& model, const std::vector<StateHash>& start_bits,
-                          const std::string& tied_words) {
+ModelVerdict check_shared(const SelfCheckRun& run, CheckModel& model, const FirstStep& first, const std::string& tied_words) {
   const ParamStore& params = model.params();
   std::vector<std::string> own;
   int64_t shared = 0;
@@ -135,10 +166,11 @@ ModelVerdict check_shared(const SelfCheckRun& run, CheckModel& model, const std:
            unequal(run, model, s.axis, "the weight " + params.spec(id).name, hash_of(model.device(), w.rows(s.first_row, w.dim(0)))))
         own.push_back(words);
     }
-  const std::vector<StateHash> now = state_hashes(params, model.device());
-  for (ParamId id = 0; id < params.size(); ++id) {
+  for (size_t part = 0; part < first.before.size(); ++part) {
+    const ParamId id = params.units()[part].param;
     const bool tied = run.config.model.tied && params.spec(id).name == kEmbeddingName;
-    if ((tied || !params.spec(id).sharing.empty()) && now[static_cast<size_t>(id)] == start_bits[static_cast<size_t>(id)])
+    if (!tied && params.spec(id).sharing.empty()) continue;
+    if (stands_still(params.precision(), first, part, id, right_updates(run.config.optim, model.lr(), first, part)))
       own.push_back(fmt::format("the weight {} has not moved on {}", params.spec(id).name, run.rank_words(run.rank())));
   }
   std::vector<std::string> wrong = joined(run.world, own);
@@ -147,7 +179,8 @@ ModelVerdict check_shared(const SelfCheckRun& run, CheckModel& model, const std:
   const std::string tied = run.config.model.tied ? "; the gradient of the tied table is the sum of those of embedding and head" : "";
   if (shared == 0 && tied.empty()) return ModelVerdict::none("no tied weights, and none that tp or pp ranks share");
   const std::string_view bits = run.drifts() ? "; precision.keyed_noise = false lets them drift apart" : " and have the same bits";
-  return ModelVerdict::ok(fmt::format("{} tensors of rank 0 that tp or pp ranks share have moved{}{}", shared, bits, tied));
+  return ModelVerdict::ok(
+      fmt::format("{} tensors of rank 0 that tp or pp ranks share have moved where their type resolves it{}{}", shared, bits, tied));
 }
 
 ModelVerdict check_recompute(const SelfCheckRun& run, const FirstStep& first) {

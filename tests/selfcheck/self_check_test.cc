@@ -157,6 +157,21 @@ TEST(SelfCheck, ALossOfFewValuesIsNoLostToken) {
     }
 }
 
+// Updates near what the types of weights resolve, and below it.
+TEST(SelfCheck, UpdatesWithinRoundingAreWell) {
+  using enum PrecisionKind;
+  for (const PrecisionKind precision : {fp32, mixed, mixed_sr, bf16_sr, bf16})
+    for (const double clip : {0.0, 0.01, 1e-4})
+      for (const double init_std : {0.002, 0.3}) {
+        Config c = Layout{.tp = 2, .dp = 2, .zero1 = clip != 0, .tied = clip == 0.01, .precision = precision}.config();
+        c.model.init_std = init_std;
+        c.optim.eps = 1e-5;
+        c.optim.clip = clip;
+        const SelfCheckReport report = check_model_of(c, {"updates", "replicas", "shared"});
+        EXPECT_TRUE(report.well()) << "init_std " << init_std << ", clip " << clip << "\n" << report.text();
+      }
+}
+
 struct PlantedBug {
   const char* fault;
   Layout layout;
