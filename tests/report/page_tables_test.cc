@@ -135,5 +135,21 @@ for (const card of getElementById("main").all("section")) console.log(card.attri
             "ledger: up to step 1,200; 3 documents came twice in one row\n");
 }
 
+TEST_F(PageTables, TicksOfAZoomedTimeAxisDiffer) {
+  EXPECT_EQ(said_by_page(R"(
+for (const [low, high] of [[0, 3], [61, 62], [3599, 3602], [7190, 7220], [93600, 93800], [93600, 180000], [0, 1209600]]) {
+  const ticks = niceTicks(low, high, 4, "time");
+  console.log(ticks.map((t) => instant(t, ticks[1] - ticks[0])).join(", "));
+}
+)"),
+            "0, 1s, 2s, 3s\n"
+            "1m 01s, 1m 01.5s, 1m 02s\n"
+            "59m 59s, 1h 00m 00s, 1h 00m 01s, 1h 00m 02s\n"
+            "1h 59m 50s, 2h 00m 00s, 2h 00m 10s, 2h 00m 20s\n"
+            "1d 02h 00m, 1d 02h 01m, 1d 02h 02m, 1d 02h 03m\n"
+            "1d 06h, 1d 12h, 1d 18h, 2d\n"
+            "0, 5d, 10d\n");
+}
+
 }  // namespace
 }  // namespace hlat

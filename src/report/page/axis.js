@@ -3,14 +3,14 @@
 const view = { mode: "step", zoom: null, hidden: new Set(), chosen: null, log: {} };
 const MODES = { step: "step", tokens: "tokens", time: "time" };
 const axisText = { step: whole, tokens: count, time: duration };
-const axisTick = { step: count, tokens: count, time: duration };
+const axisTick = { step: count, tokens: count, time: instant };  // of a value, and of how far the next one is
 const TIME_TICKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000, 864000, 2592000]
   .flatMap((v) => (v === 1 ? [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1] : [v]));
 
 // Round values between two, at most so many.
-function niceTicks(low, high, most) {
+function niceTicks(low, high, most, mode = view.mode) {
   const least = (high - low) / most, power = 10 ** Math.floor(Math.log10(least));
-  const step = view.mode === "time" ? TIME_TICKS.find((v) => v >= least) || least : [1, 2, 5, 10].map((v) => v * power).find((v) => v >= least);
+  const step = mode === "time" ? TIME_TICKS.find((v) => v >= least) || least : [1, 2, 5, 10].map((v) => v * power).find((v) => v >= least);
   const out = [];
   for (let k = Math.ceil(low / step); k * step <= high; k++) out.push(k * step);
   return out;

@@ -37,6 +37,17 @@ function duration(s) {
   return Math.floor(t / 86400) + "d" + (t % 86400 >= 3600 ? " " + two(Math.floor((t % 86400) / 3600)) + "h" : "");
 }
 
+// A time on an axis, to the unit that tells it from the next one `step` seconds later.
+function instant(s, step) {
+  if (s < 1 || !(step < (s < 3600 ? 1 : s < 86400 ? 60 : 3600))) return duration(s);
+  const t = Math.round(1000 * s) / 1000, two = (n) => (n < 10 ? "0" : "") + n, parts = [];
+  if (t >= 86400) parts.push(Math.floor(t / 86400) + "d");
+  if (t >= 3600) parts.push(two(Math.floor(t / 3600) % 24) + "h");
+  if (t >= 60) parts.push(two(Math.floor(t / 60) % 60) + "m");
+  if (step < 60) parts.push(two(+(t % 60).toFixed(3)) + "s");
+  return parts.join(" ").replace(/^0/, "");
+}
+
 function bytes(v) {
   if (v == null) return "";
   for (const [unit, word] of [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]])

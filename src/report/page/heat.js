@@ -53,9 +53,10 @@ function heatAxes(ctx, map, left, w, h, low, high) {
   const every = Math.max(1, Math.ceil(map.parts / Math.floor(h / 15)));
   for (let k = 0; k < map.parts; k += every) ctx.fillText(map.names(k), left - 6, 4 + h - ((k + 0.5) * h) / map.parts);
   ctx.textBaseline = "top";
-  for (const t of niceTicks(low, high, Math.max(2, w / 80))) {
+  const ticks = niceTicks(low, high, Math.max(2, w / 80));
+  for (const t of ticks) {
     ctx.textAlign = t - low < 0.02 * (high - low) ? "left" : high - t < 0.02 * (high - low) ? "right" : "center";
-    ctx.fillText(axisTick[view.mode](t), map.toX(t), h + 10);
+    ctx.fillText(axisTick[view.mode](t, ticks[1] - ticks[0]), map.toX(t), h + 10);
   }
   const x = left + w + 12;
   for (let i = 0; i < h; i++) {

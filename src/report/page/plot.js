@@ -67,7 +67,7 @@ function uplotOptions(spec, width, log, range) {
     width, height: spec.height || PLOT_HEIGHT, legend: { show: false }, padding: [10, 14, 0, 0],
     scales: { x: { time: false, range: () => range() }, y: { distr: log ? 3 : 1, range: spec.range ? () => spec.range : log ? undefined : yRange } },
     axes: [
-      { ...axis, size: 28, space: tickSpace, incrs: view.mode === "time" ? TIME_TICKS : undefined, values: (u, ticks) => ticks.map((v) => axisTick[view.mode](v)) },
+      { ...axis, size: 28, space: tickSpace, incrs: view.mode === "time" ? TIME_TICKS : undefined, values: (u, ticks, axis, space, step) => ticks.map((v) => axisTick[view.mode](v, step)) },
       { ...axis, size: 58, space: 34, values: (u, ticks) => ticks.map((v) => (v == null ? "" : (spec.tick || text)(v))) },
     ],
     series: [{}, ...spec.lines.map((l) => ({
