@@ -38,8 +38,8 @@
     node.dispatchEvent(new MouseEvent(type, { bubbles: true, cancelable: true, button: 0, buttons: type === "mouseup" ? 0 : 1, clientX: box.left + share * box.width, clientY: box.top + 0.5 * box.height }));
   };
 
-  async function drag(id, from, to) {
-    const over = cardOf(id).querySelector(".u-over");
+  async function drag(id, from, to, on = ".u-over") {
+    const over = cardOf(id).querySelector(on);
     cardOf(id).scrollIntoView();
     await settled();
     mouse(over, "mousemove", from);
@@ -65,6 +65,53 @@
     await settled();
     for (const [plot, range] of Object.entries(ranges())) expect(near(range, before[plot], 0), `a double click on ${id} brings ${plot} to ${range}`);
     for (const [plot, picture] of Object.entries(pictures())) expect(picture === pictured[plot], `a double click on ${id} leaves the picture of ${plot}`);
+  }
+
+  const timeLine = () => cardOf("timeline").querySelector("svg"), times = () => plots.find((p) => p.times).times();
+  const marks = () => timeLine().querySelectorAll("path, rect").length, labels = () => [...timeLine().querySelectorAll("text")].map((t) => t.textContent);
+
+  // Over steps the time line is zoomed alone, and shows when the steps were made that a plot is zoomed to; over time it is as the plots are.
+  async function timesZoomAndReset() {
+    const [drawn, all, plotted] = [timeLine().outerHTML, times(), JSON.stringify(ranges())];
+    expect(all[0] === 0 && all[1] > 0, `the time line begins with ${all}`);
+    const reset = async () => {
+      mouse(timeLine(), "dblclick", 0.5);
+      await settled();
+      expect(timeLine().outerHTML === drawn, "a double click leaves the time line");
+      expect(JSON.stringify(ranges()) === plotted, "a double click on the time line leaves the plots");
+    };
+    const box = timeLine().getBoundingClientRect(), left = +timeLine().querySelector("line").getAttribute("x1"), width = box.width - left - 20;
+    const at = (share) => (left + share * width) / box.width, few = marks(), words = labels().join();
+    await drag("timeline", at(0.5), at(0.5), "svg");
+    expect(timeLine().outerHTML === drawn, "a click zooms the time line");
+    await drag("timeline", at(0.4), at(0.7), "svg");
+    expect(near(times(), [0.4 * all[1], 0.7 * all[1]], all[1] / width), `a drag brings the time line to ${times()} of ${all}`);
+    expect(marks() < few, `${marks()} of ${few} marks are shown after a drag on the time line`);
+    for (const mark of timeLine().querySelectorAll("path, rect, line")) {
+      const { x, width: w } = mark.getBBox();
+      expect(x > left - 6 && x + w < left + width + 6, `a mark from ${x} to ${x + w} lies beside the time line`);
+    }
+    expect(labels().join() !== words && new Set(labels()).size === labels().length, `the words ${words} are after a drag ${labels()}`);
+    expect(JSON.stringify(ranges()) === plotted, "a drag on the time line moves plots over steps");
+    const bar = timeLine().querySelector("rect[height='17']");
+    mouse(bar, "mousemove", 0.5);
+    expect(!tip.hidden && tip.textContent.includes("attempt 1"), "no words at a part of the time line: " + tip.textContent);
+    await reset();
+    expect(tip.hidden, "the words stay where the part has gone");
+    await drag("loss", 0.25, 0.6);
+    const [from, to] = ranges().loss, inView = report.runs.flatMap((r) => r.axis.time.filter((t, i) => r.axis.step[i] >= from && r.axis.step[i] <= to));
+    const [low, high] = times(), gap = Math.max(...report.runs.flatMap((r) => r.axis.time.map((t, i) => t - (r.axis.time[i - 1] || 0))));
+    expect(low <= Math.min(...inView) && high >= Math.max(...inView) && near([low, high], [Math.min(...inView), Math.max(...inView)], gap), `steps ${from} to ${to} bring the time line to ${low} to ${high}, not to ${Math.min(...inView)} to ${Math.max(...inView)}`);
+    await reset();
+    document.querySelectorAll("#modes button")[2].click();
+    await settled();
+    for (const [id, on] of [["timeline", "svg"], ["loss", ".u-over"]]) {
+      await drag(id, 0.5, 0.6, on);
+      expect(near(ranges().lr, times(), 0), `over time a drag on ${id} brings plots to ${ranges().lr}, the time line to ${times()}`);
+    }
+    document.querySelectorAll("#modes button")[0].click();
+    await settled();
+    expect(timeLine().outerHTML === drawn, "another axis leaves the time line");
   }
 
   async function aPressWithoutADragChangesNothing() {
@@ -124,6 +171,7 @@
     everyPlotHasData();
     await zoomAndReset("loss", "lr", ".u-over");
     await zoomAndReset("shares", "monitors/grad_norm", "canvas");
+    await timesZoomAndReset();
     await aPressWithoutADragChangesNothing();
     await tablesSort();
     await resultsSort();

@@ -28,7 +28,7 @@ const document = { createElement: (tag) => new Node(tag), createElementNS: (spac
 std::string said_by_page(const std::string& script) {
   const test::TempDir dir;
   std::string all = kNodes;
-  for (const char* name : {"format.js", "axis.js", "tables.js", "sections.js", "timeline.js"})
+  for (const char* name : {"format.js", "axis.js", "plot.js", "tables.js", "sections.js", "timeline.js"})
     all += test::slurp(test::source_path(std::string("src/report/page/") + name)) + "\n";
   const std::string file = dir.write("page.js", all + script);
   const int status = std::system(("node " + file + " >" + dir.path("said") + " 2>&1").c_str());
@@ -149,6 +149,31 @@ for (const [low, high] of [[0, 3], [61, 62], [3599, 3602], [7190, 7220], [93600,
             "1d 02h 00m, 1d 02h 01m, 1d 02h 02m, 1d 02h 03m\n"
             "1d 06h, 1d 12h, 1d 18h, 2d\n"
             "0, 5d, 10d\n");
+}
+
+TEST_F(PageTables, TheTimeLineShowsWhenTheStepsInViewWereMade) {
+  EXPECT_EQ(said_by_page(R"(
+const made = (...time) => ({ axis: { step: [10, 20, 30], tokens: [100, 200, 300], time } });
+const fast = made(1, 2, 3), slow = made(50, 100, 300), later = { axis: { step: [40, 50], tokens: [400, 500], time: [7, 8] } }, none = { axis: { step: [], tokens: [], time: [] } };
+const told = (mode, zoom, times = null) => { Object.assign(view, { mode, zoom, times }); console.log(mode + " " + zoom + ": " + JSON.stringify(timesInView([fast, slow, later, none]))); };
+told("step", null);
+told("step", [15, 30]);
+told("tokens", [150, 200]);
+told("step", [35, 45]);
+told("step", [31, 39]);
+told("time", [2, 80]);
+told("step", [15, 30], [5, 6]);
+zoomTo(null);
+console.log(view.zoom, view.times);
+)"),
+            "step null: null\n"
+            "step 15,30: [1.5,300]\n"
+            "tokens 150,200: [1.5,100]\n"
+            "step 35,45: [6.125,7.5]\n"
+            "step 31,39: null\n"
+            "time 2,80: [2,80]\n"
+            "step 15,30: [5,6]\n"
+            "null null\n");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The horizontal axis that all plots share: steps, tokens or time, and what of it is in view. Runs are known by their folders: their
 // places change when others begin.
-const view = { mode: "step", zoom: null, hidden: new Set(), chosen: null, log: {} };
+const view = { mode: "step", zoom: null, times: null, hidden: new Set(), chosen: null, log: {} };
 const MODES = { step: "step", tokens: "tokens", time: "time" };
 const axisText = { step: whole, tokens: count, time: duration };
 const axisTick = { step: count, tokens: count, time: instant };  // of a value, and of how far the next one is
@@ -16,21 +16,22 @@ function niceTicks(low, high, most, mode = view.mode) {
   return out;
 }
 
-// Where a step lies on the axis: what the run has of it, and between that on a straight line.
-function place(run, step) {
-  if (view.mode === "step") return step;
-  const from = run.axis.step, to = run.axis[view.mode];
+// Where a value of one axis lies on another: what the run has of it, and between that on a straight line.
+function onAxis(run, value, mode, other) {
+  if (mode === other) return value;
+  const from = run.axis[mode], to = run.axis[other];
   if (!from.length) return 0;
   let low = 0, high = from.length - 1;
-  if (step <= from[0]) return from[0] > 0 ? (to[0] * step) / from[0] : to[0];
-  if (step >= from[high]) return to[high];
+  if (value <= from[0]) return from[0] > 0 ? (to[0] * value) / from[0] : to[0];
+  if (value >= from[high]) return to[high];
   while (high - low > 1) {
     const middle = (low + high) >> 1;
-    if (from[middle] <= step) low = middle;
+    if (from[middle] <= value) low = middle;
     else high = middle;
   }
-  return to[low] + ((to[high] - to[low]) * (step - from[low])) / (from[high] - from[low]);
+  return to[low] + ((to[high] - to[low]) * (value - from[low])) / (from[high] - from[low]);
 }
+const place = (run, step) => onAxis(run, step, "step", view.mode);
 
 const lastStep = (run) => run.axis.step[run.axis.step.length - 1] || 0;
 
@@ -41,6 +42,15 @@ function extent(runs) {
   return [0, high || 1];
 }
 const inView = (runs) => view.zoom || extent(runs);
+
+// What the time line shows: what was dragged on it, or when the runs made the steps that the plots show; null: all.
+function timesInView(runs) {
+  if (view.times || !view.zoom || view.mode === "time") return view.times || view.zoom;
+  const [from, to] = view.zoom;
+  const made = runs.filter(({ axis: { [view.mode]: xs } }) => xs.length && xs[0] <= to && xs[xs.length - 1] >= from);
+  const low = Math.min(...made.map((r) => onAxis(r, from, view.mode, "time"))), high = Math.max(...made.map((r) => onAxis(r, to, view.mode, "time")));
+  return high > low ? [low, high] : null;
+}
 
 // Where no step was made for a time because the run was started again: behind which step, and when the next began.
 function restsOf(run) {

@@ -17,7 +17,7 @@ const isHidden = (r) => view.hidden.has(r.row.folder);
 
 function bar() {
   const modes = document.getElementById("modes"), runs = document.getElementById("runs");
-  modes.replaceChildren(...Object.entries(MODES).map(([mode, word]) => el("button", { type: "button", class: view.mode === mode ? "on" : null, onclick: () => { view.mode = mode; view.zoom = null; render(); } }, word)));
+  modes.replaceChildren(...Object.entries(MODES).map(([mode, word]) => el("button", { type: "button", class: view.mode === mode ? "on" : null, onclick: () => { view.mode = mode; view.zoom = view.times = null; render(); } }, word)));
   const toggle = (r) => {
     isHidden(r) ? view.hidden.delete(r.row.folder) : view.hidden.add(r.row.folder);
     render();

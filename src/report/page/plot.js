@@ -135,5 +135,6 @@ function addPlot(grid, spec, runs) {
 
 function zoomTo(low, high) {
   view.zoom = low == null ? null : [low, high];
+  view.times = null;
   for (const plot of plots) plot.redraw();
 }
