@@ -156,8 +156,8 @@ class Trainer {
 
   // What is due after a step, on its weights. Returns whether anything was.
   bool measure_after(StepMetrics& m) {
-    const bool probes = m.monitors && !m.skipped && step_.probe().due(m.step);
-    if (probes) probe(*m.monitors);
+    const bool probes = m.monitors && !m.skipped && (step_.probe().due(m.step) || !probed_);
+    if (probes) probe(m.step, *m.monitors);
     const bool validates = validates_after(m.step);
     if (validates) validate(m);
     return probes || validates;
@@ -197,11 +197,16 @@ class Trainer {
     return r;
   }
 
-  // Its rows are read when they are first asked for. Collective.
-  void probe(Monitors& monitors) {
+  // Its rows are read when they are first asked for. Collective. Where none is due in the first measured step of a process, that tells of a
+  // leak alone, which a new binary or machine may bring: all else of probes alarms hold against earlier ones.
+  void probe(int64_t step, Monitors& monitors) {
     now(FlightPhase::validation, "validation");
     if (setup_.data != nullptr && !probe_rows_) probe_rows_ = first_rows(*setup_.data, config_.train.micro_batch);
-    step_.probe().run(probe_rows_ ? &*probe_rows_ : nullptr, monitors);
+    Monitors probed;
+    const bool due = step_.probe().due(step);
+    step_.probe().run(probe_rows_ ? &*probe_rows_ : nullptr, due ? monitors : probed);
+    if (!due) monitors.leak = probed.leak;
+    probed_ = true;
   }
 
   void validate(StepMetrics& m) {
@@ -390,6 +395,7 @@ class Trainer {
   AlarmWatch alarms_;
   std::optional<Validation> validation_;
   std::optional<Batch> probe_rows_;  // on ranks that read batches, once they were needed
+  bool probed_ = false;              // by this process
   std::unique_ptr<TrainBatches> batches_;
   Means means_;
   double executed_flops_, peak_flops_;                             // of all ranks

@@ -58,8 +58,8 @@ struct Told {
 // After every step, for runs that are not healthy.
 using AfterEach = std::function<void(PlacedModel& model, const StepMetrics& m)>;
 
-// With the faults that the config plants.
-Told told_in(Config config, const AfterEach& after = {}) {
+// With the faults that the config plants. done: steps that an earlier process has taken.
+Told told_in(Config config, const AfterEach& after = {}, int64_t done = 0) {
   const test::TempDir dir;
   config.run.dir = dir.path("run");
   CpuBackend backend({.threads = 1, .isa = "auto"});
@@ -85,6 +85,7 @@ Told told_in(Config config, const AfterEach& after = {}) {
     return 1.0;
   };
   TrainState state;
+  state.step = done;
   int64_t step = 0;
   const TrainSummary summary = train(config, setup, state, step);
   EXPECT_EQ(static_cast<size_t>(state.alarms.times()), told.alarms.size());
@@ -203,6 +204,46 @@ TEST(UnhealthyRun, EndsWithTheAlarmWhereItIsAskedTo) {
   } catch (const FailedStep& e) {
     EXPECT_TRUE(e.kind == FailureKind::alarm) << e.what();
     EXPECT_NE(std::string(e.what()).find("loss.on_alarm = stop"), std::string::npos) << e.what();
+  }
+}
+
+// The next regular probe would come in step 1000; by then a model that sees ahead is spoiled. Only what needs no history is told early.
+TEST(HealthyRuns, ALeakThatEntersWithAResumeIsToldInTheFirstMeasuredStep) {
+  HealthyRun run;
+  run.steps = 60;
+  run.spikes = "leak step=25";
+  Config config = run.config();
+  config.monitor.probe_every = 1000;
+  std::vector<int64_t> leaks, whole;
+  const Told told = told_in(
+      config,
+      [&](PlacedModel&, const StepMetrics& m) {
+        if (m.monitors && m.monitors->leak) leaks.push_back(m.step);
+        if (m.monitors && (m.monitors->probe_loss || !m.monitors->max_logit.empty())) whole.push_back(m.step);
+      },
+      24);
+  EXPECT_EQ(leaks, std::vector<int64_t>{30});
+  EXPECT_TRUE(whole.empty());
+  ASSERT_EQ(told.alarms.size(), 1u);
+  EXPECT_NE(told.alarms[0].find("step 30: "), std::string::npos) << told.alarms[0];
+  EXPECT_NE(told.alarms[0].find("leak"), std::string::npos) << told.alarms[0];
+}
+
+// One probe where the first measured step of a process has one in any case.
+TEST(HealthyRuns, ARegularProbeInTheFirstMeasuredStepIsWhole) {
+  HealthyRun run;
+  run.steps = 60;
+  for (const int64_t done : {0, 12}) {  // probes in steps 10, 20, 40, 60
+    std::vector<int64_t> leaks, whole;
+    told_in(
+        run.config(),
+        [&](PlacedModel&, const StepMetrics& m) {
+          if (m.monitors && m.monitors->leak) leaks.push_back(m.step);
+          if (m.monitors && m.monitors->probe_loss && !m.monitors->max_logit.empty()) whole.push_back(m.step);
+        },
+        done);
+    EXPECT_EQ(leaks, whole) << done;
+    EXPECT_EQ(leaks, (done == 0 ? std::vector<int64_t>{10, 20, 40, 60} : std::vector<int64_t>{20, 40, 60}));
   }
 }
 

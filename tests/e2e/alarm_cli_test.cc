@@ -100,6 +100,16 @@ TEST_F(HealthyResume, RaisesNoAlarmAndRemembersWhatTheRunInOnePieceDoes) {
   }
 }
 
+TEST_F(AlarmRun, ALeakThatEntersWithAResumeIsToldInItsFirstMeasuredStep) {
+  ASSERT_EQ(train("run", {"train.steps=30"}).exit_code, 0);
+  const RunResult resumed = train("run", {"fault.inject=leak step=31"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  const std::vector<Json> alarms = events("run", "alarm");
+  ASSERT_FALSE(alarms.empty());
+  EXPECT_EQ(alarms[0]["rule"], "leak");
+  EXPECT_EQ(alarms[0]["step"], 40);
+}
+
 TEST_F(AlarmRun, UnknownNamesAreBadInput) {
   const RunResult wrong = train("wrong", {"loss.alarms=leek"});
   EXPECT_EQ(wrong.exit_code, 2);
