@@ -202,6 +202,8 @@ std::string foreign_value(std::string_view key, std::string_view given) {
     if (is(" true yes on block layer ")) return "did you mean full?";
     if (is(" false no off ")) return "did you mean none?";
   }
+  if (key == "loss.on_alarm" && text == "skip")
+    return "the update of an alarm's step is done; rollback undoes it and leaves the batches out";
   if (key == "optim.schedule") {
     if (is(" wsd warmup_hold trapezoid trapezoidal ")) return "did you mean warmup_stable_decay?";
     if (is(" none flat constant_with_warmup ")) return "did you mean constant? Its warm-up is optim.warmup";

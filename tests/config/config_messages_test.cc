@@ -55,6 +55,9 @@ TEST(ConfigMessages, OneLineEach) {
       {"run:\n  dir: {a: b}\n", "FILE:2: run.dir = (a map): must be a text that is not empty"},
       {"run: {dir: \"\"}\n", "FILE:1: run.dir = : must be a text that is not empty"},
       {"run: {seed: -1}\n", "FILE:1: run.seed = -1: must be an integer from 0 to 18446744073709551615"},
+      {"loss: {on_alarm: skip}\n",
+       "FILE:1: loss.on_alarm = skip: must be one of continue, rollback, stop; the update of an alarm's step is done; rollback undoes it "
+       "and leaves the batches out"},
       {"run: {tensorboard: yes}\n", "FILE:1: run.tensorboard = yes: must be true or false; did you mean true?"},
       {"optim: {lr: 0}\n", "FILE:1: optim.lr = 0: must be a number above 0 and at most 100"},
       {"optim: {lr: nan}\n", "FILE:1: optim.lr = nan: must be a number above 0 and at most 100"},
