@@ -153,6 +153,13 @@ void check_run_ranks(const Study& study, const PlannedRun& plan, ProblemLines& p
   problems.add(e.what(), fmt::format("{}: run {}: ", place, run.name));
 }
 
+std::string first_names(std::vector<std::string_view> names) {
+  constexpr size_t kShown = 20;
+  const size_t more = names.size() - std::min(names.size(), kShown);
+  names.resize(names.size() - more);
+  return fmt::format("{}{}", fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 int64_t layout_ranks(const ParallelConfig& p) { return p.tp * p.pp * std::max<int64_t>(1, p.dp); }
 
 }  // namespace
@@ -233,11 +240,14 @@ std::vector<PlannedRun> chosen_runs(const Study& study, std::vector<PlannedRun> 
   };
   for (const std::string& name : names) {
     if (std::any_of(runs.begin(), runs.end(), [&](const PlannedRun& p) { return is_called(p.run, name); })) continue;
-    std::vector<std::string_view> all;
+    std::vector<std::string_view> points, all;
+    for (const StudyAxis& axis : study.axes)
+      for (const StudyPoint& point : axis.points) points.push_back(point.name);
+    all = points;
     for (const PlannedRun& p : runs) all.insert(all.end(), {p.run.name, p.run.row});
     const std::string_view near = nearest(name, all);
-    fail<UsageError>("--only {}: no run, row or point of {} has this name{}; --list shows them", name, study.file,
-                     near.empty() ? "" : fmt::format("; did you mean {}?", near));
+    fail<UsageError>("--only {}: no run, row or point of {} has this name; {}; --list shows the runs", name, study.file,
+                     near.empty() ? "the points are " + first_names(points) : fmt::format("did you mean {}?", near));
   }
   std::erase_if(runs, [&](const PlannedRun& p) {
     return std::none_of(names.begin(), names.end(), [&](const std::string& name) { return is_called(p.run, name); });

@@ -314,6 +314,11 @@ TEST_F(StudyFile, NamesChooseRunsRowsAndPoints) {
   EXPECT_EQ(count({"seed=1", "sr+seed=2"}), 3u);
   EXPECT_EQ(count({"2"}), 2u) << "the value of a point";
   EXPECT_TRUE(has(message_of([&] { count({"sr+seed=4"}); }), "did you mean sr+seed="));
+  EXPECT_TRUE(has(message_of([&] { count({"seed=7"}); }), "did you mean seed=")) << "a point";
+  const std::string far = message_of([&] { count({"something_else"}); });
+  EXPECT_TRUE(has(far, "--list shows the runs")) << far;
+  for (const StudyAxis& axis : study.axes)
+    for (const StudyPoint& point : axis.points) EXPECT_TRUE(has(far, point.name)) << far;
 }
 
 }  // namespace
