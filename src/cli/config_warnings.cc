@@ -7,6 +7,7 @@
 #include "config/precision_row.h"
 #include "config/run_length.h"
 #include "optim/learning_rate.h"
+#include "param/precision.h"
 
 namespace hlat {
 namespace {
@@ -61,7 +62,9 @@ void warn_of_precision(const Config& c, Warnings& out) {
                               precision_words(c), row.products == "fp8" ? "fp8_sr and fp8" : "bf16_sr and mixed"));
   if (row.masters == "f32" && c.parallel.dp > 1 && !c.parallel.zero1)
     out.push_back(
-        "master weights without parallel.zero1: every replica holds 12 more bytes per parameter; parallel.zero1=true shares them out");
+        fmt::format("master weights without parallel.zero1: every replica holds {} more bytes per parameter; parallel.zero1=true shares "
+                    "them out",
+                    size_of(DType::f32) + 2 * size_of(precision_of(c).moment)));
   if (c.optim.beta2 >= 0.99 && (no_masters || row.moments == "bf16"))
     out.push_back(fmt::format(
         "optim.beta2 = {} in bf16 was unstable and slow in HLAT's long runs: (1 - beta2) of a gradient's square is close to what "

@@ -90,7 +90,10 @@ TEST(ConfigWarnings, PrecisionsThatAreKnownToGoWrong) {
   c.parallel.dp = 2;
   EXPECT_TRUE(config_warnings(c).empty());
   c.parallel.zero1 = false;
-  only(c, "parallel.zero1=true");
+  only(c, "every replica holds 12 more bytes per parameter; parallel.zero1=true");
+  c.precision.moments = "bf16";
+  c.optim.beta2 = 0.95;
+  only(c, "every replica holds 8 more bytes per parameter; parallel.zero1=true");
   c = {};
   c.train.precision = PrecisionKind::bf16_sr;
   c.optim.beta2 = 0.99;
